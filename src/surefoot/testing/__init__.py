@@ -1,6 +1,6 @@
 """The testing kit: prove that your own workflow survives a crash at every point.
 
-`surefoot.testing.conformance` holds the suite for stores, and is not loaded with this.
+`surefoot.testing.conformance` holds the suite for stores, and is not loaded with this module.
 """
 
 from surefoot.testing.answers import Answers

@@ -1,7 +1,7 @@
-"""Whether a call has changed the world: what is compared is looked at before it and after it.
+"""Whether a call has changed the world: the compared parts are read before and after the call.
 
-Others may change the world meanwhile. A file counts only if the call has reached for it; what only a function of the
-user's can see, or a program does, counts only if no other call was under way.
+Others may change the world meanwhile. A file counts only if the call has opened it. A part that only a function of the
+user can see, or that a program changes, counts only if no other call was in progress.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 SEEN_BY_USER: Final = ""
-"""What a function of the user's sees of the world goes by this name."""
+"""The name for the result of the user's own function about the world."""
 World = Mapping[str, str]
-"""What is compared, by name: files, the ledger, what a function of the user's sees."""
+"""The compared parts, by name: files, the ledger, the result of the user's function."""
 
 
 @dataclass
@@ -25,7 +25,7 @@ class _Begun:
 
 
 class Eyes:
-    """On the calls of one process; on one of them only, if it is named."""
+    """Watches the calls of one process; only one of them, if it is named."""
 
     def __init__(self, look: Callable[[], World], only: str | None = None) -> None:
         self._look = look
@@ -48,7 +48,7 @@ class Eyes:
             begun.reached.add(name)
 
     def ends(self, call: str) -> bool | None:
-        """Whether it has changed anything since it began. None: nobody can see, it reaches for nothing that is compared."""
+        """Whether it has changed anything since it began. None: unknown, since it opens nothing that is compared."""
         with self._lock:
             self._under_way.discard(call)
             begun = self._begun.pop(call, None)

@@ -1,4 +1,4 @@
-"""The people of a test: they approve, unless told otherwise, and answer what they were told to answer."""
+"""The people of a test: they approve by default, and give the answers that the test sets."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class Answers(dict[str, Any]):
 
 
 class Given(dict[str, Any]):
-    """The answers of an exploration: whichever of its processes asks, and is killed then, it is known what was asked."""
+    """The answers of an exploration: the questions are known even if the asking process is killed."""
 
     def __init__(self, answers: Mapping[str, Any], asked: Path) -> None:
         super().__init__(answers)
         self._asked = asked
 
     def note(self, *names: str) -> None:
-        """By these names an answer was looked for."""
+        """Note the names under which an answer was searched."""
         with self._asked.open("a") as file:
             file.write(f"{json.dumps(names)}\n")
 
     def unasked(self) -> str:
-        """What is wrong with answers that nobody asked for: a name with a slip in it would be a yes, silently."""
+        """The fault of answers without a question: a mistyped name would silently be an approval."""
         lines = self._asked.read_text().splitlines() if self._asked.exists() else []
         asked = {tuple(json.loads(line)): None for line in lines}
         left = [name for name in self if not any(name in names for names in asked)]
@@ -57,7 +57,7 @@ class Given(dict[str, Any]):
 
 
 def give(run: Run, stop: Stopped, answers: Mapping[str, Any]) -> None:
-    """Answer the question or send the event that a run waits for: the one whose stop it is, be it a child's."""
+    """Answer the question or send the event that a run waits for: for the run of the stop, which may be a child."""
     if event := stop.facts.get("event"):
         _note(answers, event)
         if event not in answers:

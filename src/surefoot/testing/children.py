@@ -1,6 +1,6 @@
-"""Runs a function in a forked child that may be killed at any instruction, and tells how it ended.
+"""Runs a function in a forked child that may be killed at any instruction, and reports how it ended.
 
-A warm parent has everything imported, so a child costs a fork and nothing else. What the child tells is in a pipe
+A warm parent has everything imported, so a child costs only a fork. The child's messages are in a pipe
 before `tell` returns and survives its SIGKILL. Nothing is left behind: a child leads a process group of its own,
 which is killed when the child ends, when its time is up and when the parent is interrupted; on Linux the kernel
 ends it with the parent as well. A child that waits for one of its own is told first (SIGTERM), since only it knows
@@ -31,7 +31,7 @@ Tell = Callable[[bytes], None]
 
 FAILED: Final = 1
 LOOK_SECONDS: Final = 0.02
-"""How often we look whether a child is gone whose pipe somebody else still holds open."""
+"""How often we check whether a child is gone whose pipe another process still holds open."""
 GENTLE_SECONDS: Final = 2.0
 """How long a child may take to end its own child, when we are interrupted; half of it for a child's child."""
 _INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -43,19 +43,19 @@ _FRAME: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a child ended, and what it told before that."""
+    """How a child ended, and its messages before that."""
 
     code: int | None
     """Its exit code: 0 when the function returned. None: a signal ended it."""
     signal: int | None = None
     report: bytes = b""
-    """Everything it told, one after the other; what was cut off while being told is not in it."""
+    """All its messages, one after the other, without a message that was cut off."""
     trouble: str = ""
     """The traceback of what the function raised."""
     late: bool = False
     """Its time was up, and we killed it."""
     forked: bool = False
-    """A process that the function forked came back out of it: what that one says is not the child's."""
+    """A process that the function forked returned from it: its messages are not the child's."""
 
     @property
     def killed(self) -> bool:
@@ -64,34 +64,34 @@ class Ended:
 
 
 def in_child(fn: Callable[[Tell], object], *, seconds: float) -> Ended:
-    """Call `fn(tell)` in a forked child and wait for its end, at most so long."""
+    """Call `fn(tell)` in a forked child and wait for its end, at most `seconds`."""
     reading, writing = os.pipe()
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, ValueError):  # There may be none, or a closed one.
-            stream.flush()  # Else what waits in a buffer is printed by the child, too.
+            stream.flush()  # Else the child would also print the buffered text.
     pid = 0
     held = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)  # Between the fork and the `try` below.
     try:
         parent = os.getpid()
         _listen()
         with warnings.catch_warnings():
-            # Said of threads that may hold locks: whoever has some forks once, see above.
+            # A warning about threads that may hold locks: a program with threads forks once, see above.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
             os.close(reading)
             _live(fn, writing, parent, held)
         os.close(writing)
-        with suppress(OSError):  # The child does the same; whoever is first, it leads its group before anything runs.
+        with suppress(OSError):  # The child does the same, so it leads its group before anything runs.
             os.setpgid(pid, pid)
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
         return _wait(pid, reading, time.monotonic() + seconds)
     except BaseException:
-        signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)  # Impatience would leave what the child has started.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)  # A second interrupt would leave processes behind.
         if pid:
             _end(pid)
         else:
-            os.close(writing)  # There was no child to be had.
+            os.close(writing)  # No child could be made.
         raise
     finally:
         os.close(reading)
@@ -106,7 +106,7 @@ def die() -> NoReturn:
 
 
 def adopting(on: bool) -> None:
-    """Whether what our children leave behind is ours to wait for, and not the system's."""
+    """Whether this process, not the system, adopts the processes that our children leave behind."""
     if _prctl is not None:
         _prctl(_PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)
 
@@ -115,7 +115,7 @@ def adopting(on: bool) -> None:
 
 
 def _live(fn: Callable[[Tell], object], writing: int, parent: int, mask: set[int | signal.Signals]) -> NoReturn:
-    """Never returns, whatever happens: the rest of the parent's program is not the child's."""
+    """Never returns: the child must not run the rest of the parent's program."""
     global _depth  # noqa: PLW0603 - a fact about this process, which was forked a moment ago
     code = FAILED
     me = os.getpid()
@@ -158,7 +158,7 @@ _prctl = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" el
 def _die_with(parent: int) -> None:
     _when_orphaned(signal.SIGKILL)
     if os.getppid() != parent:
-        os._exit(FAILED)  # It died before it could be said.
+        os._exit(FAILED)  # It died before it could be reported.
 
 
 def _when_orphaned(number: signal.Signals) -> None:
@@ -169,11 +169,11 @@ def _when_orphaned(number: signal.Signals) -> None:
 # --- a child that waits for a child of its own -----------------------------------------------------
 
 _depth = 0
-"""How many of our parents are waiting for us, or for one who does. The outermost one handles signals as it likes."""
+"""How many of our parents wait for us, directly or not. The outermost one handles signals in its own way."""
 
 
 def _listen() -> None:
-    """From now on an interrupt, or the end of our own parent, is an exception: we end our child's group, then go."""
+    """From now on an interrupt, or the end of our own parent, is an exception: we end our child's group, then exit."""
     if _depth:
         _on_interrupt(_leave)
         _when_orphaned(signal.SIGTERM)
@@ -218,7 +218,7 @@ def _wait(pid: int, reading: int, until: float) -> Ended:
         if status is None and not open_:
             time.sleep(min(left, LOOK_SECONDS / 20))
     while open_ and select.select([reading], [], [], 0)[0] and (piece := os.read(reading, 1 << 16)):
-        said += piece  # What it told before it died, while its own children hold the pipe open.
+        said += piece  # Its messages before it died, while its own children hold the pipe open.
     _kill_group(pid)
     return _ended(status, bytes(said), late=False)
 
@@ -229,7 +229,7 @@ def _reap(pid: int, *, wait: bool) -> int | None:
 
 
 def _end(pid: int) -> None:
-    """Tell the child to end, so that it ends its own child's group before; then see to it."""
+    """Ask the child to end, so that it first ends its own child's group; then make sure of it."""
     until = time.monotonic() + GENTLE_SECONDS / 2**_depth
     with suppress(ProcessLookupError, ChildProcessError):
         os.kill(pid, signal.SIGTERM)
@@ -245,14 +245,14 @@ def _kill(pid: int) -> int | None:
     """End the child and all of its own children, and wait until it is gone."""
     _kill_group(pid)
     with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)  # If it had not come to lead its group yet.
+        os.kill(pid, signal.SIGKILL)  # If it does not lead its group yet.
     with suppress(ChildProcessError):
         return _reap(pid, wait=True)
     return None
 
 
 def _kill_group(pid: int) -> None:
-    """Also right after the child was reaped: a number is not given out again before all others were."""
+    """Also right after the child was reaped: process numbers are not used again at once."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 

@@ -1,7 +1,7 @@
-"""A clock that stands still until somebody waits: hours of sleeping take no time, and every run sees the same times.
+"""A clock that stands still until a caller waits: hours of sleeping take no time, and every run gets the same times.
 
 Recorded luck (`sf.random`, `sf.uuid4`) follows from the place in the run that asks for it, so that a run which was
-killed and resumed draws what an uninterrupted one draws.
+killed and resumed gets the same values as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FastClock:
         return self._now
 
     def forward(self, duration: Duration) -> None:
-        """Let so much time pass at once."""
+        """Let that much time pass at once."""
         with self._lock:
             self._now += round(seconds(duration) * MICROS)
 
@@ -48,7 +48,7 @@ class FastClock:
         return int.from_bytes(_hashed(_here("random"))[:6], "big") / (1 << 48)
 
     def uuid4(self) -> uuid.UUID:
-        """The one that this place in the run gets. Other callers (a claim) get a fresh one each time."""
+        """The UUID for this place in the run. Other callers (a claim) get a fresh one each time."""
         here = _here("uuid4")
         with self._lock:
             if not here[1] or here in self._drawn:
@@ -59,7 +59,7 @@ class FastClock:
 
 
 def _here(verb: str) -> tuple[str, int]:
-    """The scope that asks, and how often this was asked for in it."""
+    """The current scope, and how often this verb was used in it."""
     place = current.get()
     if place is None or place is current.OUTSIDE:
         return "", 0
@@ -72,6 +72,6 @@ def _hashed(here: tuple[str, int]) -> bytes:
 
 @contextmanager
 def installed(clock: FastClock) -> Iterator[FastClock]:
-    """While this lasts, every run of this process goes by that clock."""
+    """Inside this block, every run of this process uses that clock."""
     with clocked(clock):
         yield clock

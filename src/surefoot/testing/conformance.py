@@ -1,10 +1,10 @@
-"""The store contract as a test suite, for anybody's backend.
+"""The store contract as a test suite, for any backend.
 
     class TestMyStore(StoreContract):
         def make_store(self, tmp_path):
             return MyStore(tmp_path)
 
-Inherit, say how a new, empty store is made, and run pytest. Every promise of `surefoot.store.contract` that can
+Inherit, define how a new, empty store is made, and run pytest. Every promise of `surefoot.store.contract` that can
 be seen from within one process is here; what a backend promises beyond it (other processes, power cuts, full
 disks) it must test itself.
 """
@@ -58,9 +58,9 @@ _THREADS = 8
 _APPENDS_PER_THREAD = 12
 _A_LOT = 1_000_000
 _LONG_AGO, _FAR_OFF = 1_000_000, 4_102_444_800_000_000
-"""1970 and 2100: whichever clock a store goes by, it is between."""
+"""1970 and 2100: the present of any store's clock is between."""
 _DEAD = "0123456789abcdef"
-"""A worker that no process is known by."""
+"""The name of a worker without a process."""
 _SOON_SECONDS = 20
 
 
@@ -74,7 +74,7 @@ class Writer:
         self._epoch = epoch
 
     def records(self, *bodies: bytes) -> list[Record]:
-        """Records that continue the run, without moving on."""
+        """Records that continue the run; the writer does not advance."""
         seq, seal = (self.head.seq, self.head.seal) if self.head else (0, GENESIS)
         records = []
         for body in bodies:
@@ -87,13 +87,13 @@ class Writer:
         return records
 
     def append(self, *bodies: bytes, row: IndexRow | None = None, cuts: Sequence[Cut] = ()) -> Extend:
-        """The wish to append these, as if it will be granted: the writer goes on behind them."""
+        """The request to append these. The writer advances as if it succeeds."""
         head, records = self.head, self.records(*bodies)
         self.head = Head(records[-1].seq, records[-1].seal)
         return Extend(self.run, head, records, row, cuts)
 
     def rewrite(self, keep: int, kept: Head | None, *bodies: bytes, **more: Any) -> Rewrite:
-        """The wish to have these behind `kept`, the record at that position, instead of all that is there."""
+        """The request to put these after `kept`, the record at that position, in place of all that is there."""
         found, self.head = self.head, kept
         records = self.records(*bodies)
         self.head = Head(records[-1].seq, records[-1].seal)
@@ -129,7 +129,7 @@ def due(run: str, **changed: Any) -> IndexRow:
 
 
 def taken(store: Store, **changed: Any) -> list[str]:
-    """What a worker that has the code of `refactor` is given."""
+    """The runs that a worker with the code of `refactor` gets."""
     return store.reserve(wish(store, **changed)).runs
 
 
@@ -141,7 +141,7 @@ def wish(store: Store, **changed: Any) -> Wanted:
 
 
 def assert_whole(store: Store, run: str, count: int) -> Stored:
-    """The run has so many records, its chain holds from the first to the last, and its head is the last."""
+    """The run has `count` records, its chain holds from the first to the last, and its head is the last."""
     stored = store.read(run)
     assert [record.seq for record in stored.records] == list(range(1, count + 1))
     assert verify(Sealer(store.id, run), stored.records) == count

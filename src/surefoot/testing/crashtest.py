@@ -1,6 +1,6 @@
-"""`surefoot crashtest app:workflow [ARGS]`: kill it at every boundary, resume, and tell what did not hold.
+"""`surefoot crashtest app:workflow [ARGS]`: kill it at every boundary, resume, and report what did not hold.
 
-A verb of the command line that lives with the kit: the command finds it by its name in the table of verbs, and
+A verb of the command line that is in the kit: the command finds it by its name in the table of verbs, and
 nothing below the kit imports it.
 """
 
@@ -110,7 +110,7 @@ def _answers(given: tuple[str, ...]) -> dict[str, object]:
 
 
 def _progress() -> Progress:
-    """A line on the terminal, written anew again and again; gone in the end. Nothing where standard error is a file."""
+    """One line on the terminal that is updated, and removed at the end. Nothing if standard error is a file."""
     from surefoot.testing.matrix import unseen
 
     if not sys.stderr.isatty():

@@ -1,7 +1,7 @@
-"""Damage done to the store of a run that nobody has open: what disks, copies and people do to files.
+"""Damage to the store of a run that no process has open: as done to files by disks, copies and people.
 
-`truncate` cuts the end off, `flip` turns one bit over, `zero` loses a block, `older` puts the store back to an
-earlier moment while its anchor remembers the later one.
+`truncate` cuts the end off, `flip` turns one bit over, `zero` loses a block, `older` restores an
+earlier state of the store, while its anchor has the later one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BACK: Final = (
 
 
 def damage(database: Path, how: str, seed: str = "") -> str:
-    """Damage the store of which this is the database file. What was done, in words."""
+    """Damage the store with this database file. Returns what was done, in words."""
     if how not in DAMAGES:
         raise UsageError(f"damage({how!r}): one of {', '.join(map(repr, DAMAGES))}")
     _checkpointed(database)
@@ -39,7 +39,7 @@ def damage(database: Path, how: str, seed: str = "") -> str:
 
 
 def _checkpointed(database: Path) -> None:
-    """Into one file: a bit that is flipped in a part of the log which is not used any more damages nothing."""
+    """Move all pages into one file: a flipped bit in an unused part of the log damages nothing."""
     with _opened(database) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
@@ -57,7 +57,7 @@ def _truncate(database: Path, luck: random.Random) -> str:
 
 def _flip(database: Path, luck: random.Random) -> str:
     content = bytearray(database.read_bytes())
-    used = [at for at, byte in enumerate(content) if byte]  # Most of the rest is empty, and nobody reads it.
+    used = [at for at, byte in enumerate(content) if byte]  # Most of the rest is empty, and never read.
     bit = luck.choice(used) * 8 + luck.randrange(8)
     content[bit // 8] ^= 1 << bit % 8
     database.write_bytes(content)
@@ -74,7 +74,7 @@ def _zero(database: Path, luck: random.Random) -> str:
 
 
 def _older(database: Path, luck: random.Random) -> str:
-    """As if a copy from before the last entries had been put back."""
+    """As if a copy from before the last entries had been restored."""
     with _opened(database) as connection:
         last = int(connection.execute(_UPTO).fetchall()[0][0] or 0)
         kept = luck.randrange(last) if last else 0

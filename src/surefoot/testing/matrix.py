@@ -1,4 +1,4 @@
-"""`crash_matrix`: kill a workflow at every boundary, resume it, and tell what did not hold and what to change."""
+"""`crash_matrix`: kill a workflow at every boundary, resume it, and report what did not hold and what to change."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ MOST_SECONDS: Final = 24 * 3600.0
 TRIES: Final = 3
 """Branches that run side by side may pass a boundary in another order, or share a write: it is tried again."""
 MOST_ENDLESS: Final = 2
-"""So many resumes that do not end are enough: each of them takes all the time that a resume may take."""
+"""This many resumes that do not end are enough: each takes the whole time limit of a resume."""
 POINTLESS: Final = ("before:write:RunAdopted", "after:write:RunDone")
-"""Killed there, the workflow has done nothing yet, or everything: what differs then differs without a kill."""
+"""Killed there, the workflow has done nothing yet, or everything: a difference exists without a kill too."""
 SIDE_BY_SIDE: Final = "branches side by side"
 OTHER_NAMES: Final = "calls or children with other names each time? Take ids from the arguments, or from sf.uuid4()"
 SCRATCH: Final = "surefoot-crashtest-"
@@ -53,7 +53,7 @@ MEMORY: Final = "/dev/shm"  # noqa: S108 - a folder with a random name is made i
 
 
 class Tried(Struct, frozen=True):
-    """One scenario: killed there, and how the resume ended. What was never killed has not held."""
+    """One scenario: killed there, and how the resume ended. A scenario that was never killed has not held."""
 
     at: str
     how: str
@@ -70,12 +70,12 @@ class Finding(Struct, frozen=True):
     what: str
     cure: str
     at: list[str]
-    """Where it shows."""
+    """The boundaries at which the mistake shows."""
     reproduce: str
 
 
 class Report(Struct, frozen=True):
-    """What all scenarios came to."""
+    """The result of all scenarios."""
 
     workflow: str
     boundaries: int
@@ -84,13 +84,13 @@ class Report(Struct, frozen=True):
     seconds: float
     """For the scenarios, without the uninterrupted runs before them."""
     core_seconds: float
-    """What they took of the processor: all processes together."""
+    """Their processor time: all processes together."""
     notes: list[str] = []
-    """What nobody has to mend, and everybody should know."""
+    """Remarks: nothing to fix, but worth knowing."""
     unreached: str = ""
     """Why a boundary may not have been reached."""
     mishaps: list[Tried] = []
-    """What was tried besides kills: answers that are lost, operations that fail half-way, what lands late, edits of others."""
+    """Scenarios besides kills: lost answers, operations that fail half-way, late landings, edits of others."""
 
     @property
     def held(self) -> bool:
@@ -113,7 +113,7 @@ class Report(Struct, frozen=True):
 
 
 class NotHeld(AssertionError):
-    """The workflow does not survive every kill. `report` has all of it."""
+    """The workflow does not survive every kill. `report` has the details."""
 
     def __init__(self, report: Report) -> None:
         super().__init__(f"{report.workflow} does not survive every crash\n\n{report}")
@@ -158,14 +158,14 @@ def crash_matrix(
 
 
 Progress = Callable[[int, int], None]
-"""Told before each scenario how many have been tried, and of how many; after the last one too."""
+"""Called before each scenario with how many have been tried, of how many; after the last one too."""
 
 Again = Callable[[str], str]
-"""How to say it once more, for one boundary only."""
+"""The command to repeat it for one boundary only."""
 
 
 def unseen(_done: int, _of: int) -> None:
-    """Nobody looks."""
+    """No progress is shown."""
 
 
 def explore(task: Task, *, damage: bool, at: str | None, again: Again, progress: Progress = unseen) -> Report:
@@ -187,7 +187,7 @@ def explore(task: Task, *, damage: bool, at: str | None, again: Again, progress:
     if kind == _REFUSED:
         raise UsageError(body.decode())
     report = msgspec.json.decode(body, type=Report)
-    if unasked and report.tried and at is None:  # Some questions come up only where something has failed.
+    if unasked and report.tried and at is None:  # Some questions are asked only after a failure.
         raise UsageError(unasked)
     return report
 
@@ -199,8 +199,8 @@ _REFUSED, _REPORTED = b"u", b"r"
 def scratch() -> Iterator[Path]:
     """A folder in memory where there is one: thousands of stores are written, and none has to survive.
 
-    We and our children hold a lock on it as long as one of us is alive. A later run of the kit removes folders without a
-    lock: a killed kit has left them.
+    We and our children hold a lock on the folder while one of us is alive. A later run of the kit removes folders
+    without a lock: a killed kit has left them.
     """
     for place in {MEMORY, tempfile.gettempdir()}:
         _tidy(Path(place))
@@ -218,9 +218,9 @@ def scratch() -> Iterator[Path]:
 
 def _tidy(place: Path) -> None:
     for folder in place.glob(f"{SCRATCH}*"):
-        with suppress(OSError):  # Somebody else's, or somebody else was quicker.
+        with suppress(OSError):  # Another user's folder, or another process removed it.
             found = folder.lstat()
-            # One that was made a moment ago may not be locked yet.
+            # A folder made just now may not be locked yet.
             if found.st_uid != os.getuid() or time.time() - found.st_mtime < TIDY_SECONDS:
                 continue
             if (held := _locked(folder)) is not None:
@@ -229,7 +229,7 @@ def _tidy(place: Path) -> None:
 
 
 def _locked(folder: Path) -> int | None:
-    """The descriptor that holds the lock of a folder; None: it cannot be had."""
+    """The descriptor that holds the lock of a folder; None: the lock is taken."""
     fd = -1
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -265,9 +265,9 @@ class _Matrix:
         """Calls that were executed twice in a scenario that held."""
         self._varying: set[str] = set()
         self._endless = 0
-        """How many resumes did not end, whatever that comes from."""
+        """How many resumes did not end, for any reason."""
         self._by_rehearsal: dict[tuple[str, str], bool] = {}
-        """Mistakes of calls, and whether they show only because a resumed run is rehearsed."""
+        """Mistakes of calls, and whether they only show because a resumed run is rehearsed."""
         self._noted = Noted()
         self._unreached = ""
 
@@ -289,7 +289,7 @@ class _Matrix:
         )  # fmt: skip
 
     def _denied(self, right: Seen) -> list[Wrong]:
-        """An effect has raised what says that nothing was done: run it once more, and see whether that is so."""
+        """An effect has raised a proof that nothing was done: run it once more, and check whether that is true."""
         if not any(event.what == DENIED for event in right.events):
             return []
         return verdicts.denied(self._task, self._stage.uninterrupted("seen", eyes=True))
@@ -316,7 +316,7 @@ class _Matrix:
         self._require_one(self._tried or self._mishaps)
 
     def _unless_wrong(self, struck: list[Struck], what: str) -> list[Struck]:
-        """What goes wrong with less goes wrong with more: it would be blamed on that."""
+        """A scenario that fails with less also fails with more, which would then be blamed."""
         if struck and self._wrong:
             self._noted.add(what, _UNTRIED[what])
             return []
@@ -334,7 +334,7 @@ class _Matrix:
         return self._endless >= MOST_ENDLESS
 
     def _require_no_luck(self, right: Seen) -> None:
-        """Before anybody is blamed: a coarse clock or luck may have been the same twice, and another one later."""
+        """Before any call is blamed: a coarse clock or luck may have been the same twice, and differ later."""
         unrepeated = [(at, wrong) for at, wrong in self._wrong if wrong.mistake in (verdicts.BODY, verdicts.STATE)]
         told = [f"{wrong.call}: {wrong.what}" for at, wrong in unrepeated if at in POINTLESS]
         if told:
@@ -398,13 +398,13 @@ class _Matrix:
         self._list_of(at).append(Tried(at, verdicts.NOT_REACHED, held=False, fired=False))
 
     def _unless_rehearsed(self, right: Seen, target: str, wrong: Wrong) -> Wrong:
-        """What does not show where the lines between calls run once in the process comes from running them twice."""
+        """A mistake that does not show when lines between calls run once per process comes from running them twice."""
         which = wrong.mistake, function_of(wrong.call)
         if wrong.mistake not in verdicts.BY_REHEARSAL or target in POINTLESS:
             return wrong
         if which not in self._by_rehearsal:
             once = self._holds(right, target, rehearsed=False)
-            # And again with a rehearsal: what comes and goes by luck is not explained by it.
+            # And again with a rehearsal: a mistake that comes and goes by luck is not explained by it.
             self._by_rehearsal[which] = once and not self._holds(right, target, rehearsed=True)
         if not self._by_rehearsal[which]:
             return wrong
@@ -430,7 +430,7 @@ class _Matrix:
         self._list_of(at).append(Tried(at, how, held=not verdict.wrong, damage=found.damage))
 
     def _findings(self) -> list[Finding]:
-        """One for each mistake and call, wherever it showed."""
+        """One finding for each mistake and call, with all its boundaries."""
         found: dict[tuple[str, str], list[tuple[str, Wrong, str]]] = {}
         causes = [(at, self._cause(wrong), wrong) for at, wrong in self._wrong]
         # Where it shows by itself comes first.
@@ -446,7 +446,7 @@ class _Matrix:
         ]  # fmt: skip
 
     def _cause(self, wrong: Wrong) -> Wrong:
-        """What was also seen where no call was repeated is explained by that."""
+        """A mistake that also showed without a repeated call is explained by that case."""
         own = [one for _, one in self._wrong if one.mistake in (verdicts.BODY, verdicts.STATE)]
         seen = {what: one for one in reversed(own) for what in one.world}
         if wrong in own or not wrong.world or not seen.keys() >= set(wrong.world):
@@ -454,13 +454,13 @@ class _Matrix:
         return seen[wrong.world[0]]
 
     def _culprit(self, wrong: Wrong) -> str:
-        """Where several calls were under way, one that was seen to be harmless is not the one."""
+        """If several calls were in progress, a call that was seen to be harmless is not the cause."""
         suspects = [call for call in (wrong.call, *wrong.suspects) if function_of(call) not in self._harmless]
         return suspects[0] if suspects else wrong.call
 
 
 def _as_explained(one: Tried, findings: Sequence[Finding]) -> Tried:
-    """By the name of a mistake that is explained, where what was seen there has turned out to be part of it."""
+    """The scenario with the name of an explained mistake, if its difference is part of that mistake."""
     mistakes = [finding.mistake for finding in findings if one.at in finding.at]
     if one.held or not one.fired or not mistakes or one.how in mistakes:
         return one
@@ -472,19 +472,19 @@ def _is_mishap(at: str) -> bool:
 
 
 def _core_seconds() -> float:
-    """Of this process and of its children that have ended."""
+    """The processor time of this process and of its ended children."""
     return sum(os.times()[:4])
 
 
 def _require_end(task: Task, right: Seen) -> None:
-    """There is an uninterrupted run that ends well; else the plain reason why not."""
+    """Require an uninterrupted run that ends well; else raise the plain reason."""
     leg, name = right.leg, task.workflow.name
     said = f"\n  it printed last: {visible(right.log.strip().splitlines()[-1])}" if right.log.strip() else ""
     if leg.ending is Ending.LATE:
         raise UsageError(f"{name} did not end within {task.seconds:g} s without any crash.{said}")
     if leg.ending is Ending.FAILED:
         raise UsageError(f"{name} fails without any crash: {leg.text.rstrip('.')}. Mend that first.{said}")
-    if leg.ending in (Ending.MISUSED, Ending.DIED):  # What is missing may be ours to get: an answer.
+    if leg.ending in (Ending.MISUSED, Ending.DIED):  # The missing thing may be an answer that the kit can give.
         raise UsageError(f"{name} does not come to its end without any crash: {leg.text}{said}")
     if leg.ending is not Ending.DONE:
         raise UsageError(f"{name} does not end without any crash: {leg.kind or leg.ending}: {leg.text}{said}")

@@ -1,8 +1,8 @@
-"""What goes wrong besides a kill, and leaves the process alive to say so.
+"""Failures besides a kill, after which the process is still alive.
 
 A kill ends a process. These strike once, at one boundary, and the run goes on as the engine decides: the answer of an
-effect is lost after it has acted, an operation inside an effect fails after others have succeeded, somebody else edits a
-file. Only what can really happen at that point is done: a lie that only the kit has invented is nobody's mistake.
+effect is lost after it has acted, an operation inside an effect fails after others have succeeded, others edit a
+file. Only real failures of that point are played: a failure invented by the kit would be no mistake of the code.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from surefoot.engine.process.config import settings
 from surefoot.errors import Fatal, NotDone
 
 LOST: Final = "lost"
-"""The function has returned, and instead of its result an exception arrives: a time-out, or what `lost_answers` says."""
+"""The function has returned, and instead of its result an exception arrives: a time-out, or one of `lost_answers`."""
 FAILS: Final = "fails"
-"""What the function does next fails, after it has done something already: disk full, connection refused."""
+"""The function's next operation fails, after it has already done something: disk full, connection refused."""
 LATE: Final = "late"
-"""Killed, and what the function had started lands later, after the check has looked."""
+"""Killed, and the request or program that the function had started lands later, after the check has run."""
 EDITED: Final = "edited"
-"""Somebody else edits the files that the run relies on: while a person is asked, or while an effect is in doubt."""
+"""Others edit the files that the run relies on: while a person is asked, or while an effect is in doubt."""
 MISHAPS: Final = (LOST, FAILS, LATE, EDITED)
 MARK: Final = "edited by somebody else (the testing kit)"
 USUAL: Final = TimeoutError.__name__
@@ -38,16 +38,16 @@ _WORDS: Final = f"the answer was lost {_BY}"
 
 
 def sort_of(how: str) -> str:
-    """`lost-ReadTimeout` is an answer that is lost."""
+    """The sort of a mishap: `lost-ReadTimeout` is a lost answer."""
     return how.partition("-")[0]
 
 
 def lost_answers(spec: CallSpec) -> dict[str, Exception]:
-    """What may be raised instead of a result that is lost on its way, by name.
+    """The exceptions that may be raised instead of a lost result, by name.
 
-    A time-out always. A class that the effect names in `not_done=` only if it is one that a network gives then: known as
-    unsure and named itself, or so broad that it takes in every OSError. Of any other class the kit cannot know whether
-    it is raised after acting: that is seen when it is.
+    A time-out always. A class that the effect names in `not_done=` only if a network raises it then: known as
+    unsure and named itself, or so broad that it includes every OSError. Of any other class the kit cannot know whether
+    it is raised after acting: that shows when it happens.
     """
     found: dict[str, Exception] = {USUAL: TimeoutError(_WORDS)}
     if str(spec.fn.__module__).startswith(_OURS):
@@ -61,7 +61,7 @@ def lost_answers(spec: CallSpec) -> dict[str, Exception]:
 
 
 def _made(named: type[BaseException]) -> Exception | None:
-    """One of that class; None if it is no exception of a network's, or cannot be made by hand."""
+    """An instance of that class; None if it is no network exception, or cannot be made by hand."""
     if named.__module__ == "builtins" and named not in _ON_THE_WAY:
         return None
     try:
@@ -72,7 +72,7 @@ def _made(named: type[BaseException]) -> Exception | None:
 
 
 def failure(event: str) -> Exception:
-    """What the operation behind an audit event can end with, whatever came before it."""
+    """A possible failure of the operation behind an audit event."""
     if event == "socket.connect":
         return _os_error(errno.ECONNREFUSED)
     if event == "sqlite3.connect":
@@ -83,12 +83,12 @@ def failure(event: str) -> Exception:
 
 
 def _os_error(number: int) -> OSError:
-    """Of the class that Python has for it."""
+    """An OSError of Python's class for that number."""
     return OSError(number, f"{os.strerror(number)} {_BY}")
 
 
 def edit(path: str) -> None:
-    """As somebody else would: a line more."""
+    """Edit like another program would: add a line."""
     with open(path, "a", encoding="utf-8") as file:
         file.write(f"{MARK}\n")
 
@@ -99,7 +99,7 @@ def is_edited(path: Path) -> bool:
 
 
 def bound_of(spec: CallSpec) -> str:
-    """What says for how long a call that was cut off may still be on its way."""
+    """The declaration of how long a call that was cut off may still be on its way."""
     timeout = "" if spec.timeout is None else f"timeout={spec.timeout:g}"
     in_flight = "" if spec.in_flight is None else f'in_flight="{spec.in_flight:g}s"'
     if timeout or in_flight:
@@ -108,7 +108,7 @@ def bound_of(spec: CallSpec) -> str:
 
 
 def why_believed(error: BaseException, not_done: NotDoneTypes) -> str:
-    """What says that nothing was done, where an effect ended with an exception that proves it."""
+    """The proof that nothing was done, if an effect ended with an exception that proves it."""
     name = type(error).__name__
     if isinstance(error, Fatal | NotDone):
         return f"sf.{name} says that nothing was done"

@@ -1,8 +1,8 @@
-"""What is tried: a kill at every boundary, damage after every write, and the mishaps where they can happen.
+"""The scenarios: a kill at every boundary, damage after every write, and the mishaps where they can happen.
 
-The uninterrupted run shows where that is: which effects return something that can get lost, which do more than one thing
+The uninterrupted run shows those places: which effects return something that can get lost, which do more than one thing
 and may fail in between, and which start something that outlives their process: a request, a program, a line of the ledger.
-It also shows which files the run relies on, and writes later: those may be edited by somebody else.
+It also shows which files the run relies on, and writes later: those may be edited by others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WINDOWS: Final = (f"{AFTER}:{WRITE}:{QuestionAsked.__name__}", f"{AFTER}:{WRITE
 _APPROVAL: Final = ".approval"
 """The question whether an effect may run, after the address of the effect."""
 Struck = tuple[str, str]
-"""A boundary, and what happens there."""
+"""A boundary, and the event there."""
 
 
 class Plan(Struct, frozen=True):
@@ -37,7 +37,7 @@ class Plan(Struct, frozen=True):
 def planned(
     events: Sequence[LogLine], run: str, *, damage: bool, at: str | None, exclude: Sequence[str] = ()
 ) -> Plan:  # fmt: skip
-    """All of it; or what is to happen at one boundary. Files that fit one of `exclude` are left alone."""
+    """The whole plan; or the events for one boundary. Files that fit one of `exclude` are left alone."""
     boundaries = [event.text for event in events if event.what == probe.AT]
     mishaps = [*_mishaps(events, run), *((target, EDITED) for target in edits(events, run, exclude))]
     if at is None:
@@ -58,7 +58,7 @@ def planned(
 
 
 def _mishaps(events: Sequence[LogLine], run: str) -> list[Struck]:
-    """In the order in which an uninterrupted run comes to them."""
+    """The mishaps, in the order in which an uninterrupted run reaches them."""
     found: list[Struck] = []
     calls: dict[str, _Call] = {}
     for event in events:
@@ -77,14 +77,14 @@ def _mishaps(events: Sequence[LogLine], run: str) -> list[Struck]:
 
 
 class _Call:
-    """An effect that is under way in the uninterrupted run."""
+    """An effect that is in progress in the uninterrupted run."""
 
     def __init__(self, begun: LogLine) -> None:
         self._begun = begun
         self._inside = 0
         self.returned = False
         self.notes = False
-        """Whether the next thing it does is a line in the ledger: a fake of what is elsewhere."""
+        """Whether its next act is a line in the ledger: a fake of something elsewhere."""
 
     def may_meet(self, point: Point) -> list[str]:
         if (point.side, point.what) == (AFTER, CALL) and self.returned:
@@ -106,7 +106,7 @@ def lags(events: Sequence[LogLine], run: str) -> dict[str, int]:
 
 
 def edits(events: Sequence[LogLine], run: str, exclude: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Where somebody else may edit which files: those that the run relies on by then, and writes later.
+    """Where others may edit which files: those that the run relies on by then, and writes later.
 
     That is while it waits for a person, who was shown what the effect in question touches, and while an effect that is
     about to run has not run yet.

@@ -1,12 +1,12 @@
-"""Inside a child of the kit: every boundary is passed here, and at one of them the process kills itself.
+"""Inside a child of the kit: every boundary is reported here, and at one of them the process kills itself.
 
 Boundaries are found by running, not named by hand: each durable write (before and after the store's append), each
 execution of a user's function or check (before and after, and inside before it opens a file for writing, renames,
 connects, starts a program), each wait. The probe is an observer of the engine;
 it also sees the store's appends, the kit's clock, and Python's audit events. Nothing of the engine is replaced.
 
-What was passed and what was really executed is in the event log, written before anything else happens, so that it
-survives the SIGKILL. It is the kit's truth about the world: journal and log are held against each other.
+Passed boundaries and executed calls are in the event log, written before anything else happens, so that the log
+survives the SIGKILL. The log is the kit's truth about the world: journal and log are compared.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from surefoot.world.paths import file_part
 
 T = TypeVar("T")
 Answers = list[Conflict | None]
-"""Of a store, for each run of a batch."""
+"""A store's answers, for each run of a batch."""
 
 AT, BEGUN, ENDED, LOOKED, RECORDED, STRAYED, MISUSED, LOUD, TIME, TOUCHED, ABROAD, MEDDLED = (
     "at", "begun", "ended", "looked", "recorded", "strayed", "misused", "loud", "time", "touched", "abroad",
@@ -71,14 +71,14 @@ STRUCK, DENIED, LANDED, EXPECTED = "struck", "denied", "landed", "expected"
 """`struck`: a mishap; `denied`: an effect ends with an exception which says that nothing was done; `landed`: what outlived a
 killed process has come to its end; `expected`: a file that the run relies on from here on."""
 ANYTHING: Final = "*"
-"""What is reached for by a program that is started: only it knows."""
+"""The target of a started program: only the program knows it."""
 STORE_FOLDER, LEDGER_FILE, LOG_FILE, EVENTS_FILE = "store", "ledger", "log", "events"
-"""What the kit keeps beside the folder that a scenario works in."""
+"""The kit's files beside the folder in which a scenario works."""
 BEFORE, INSIDE, AFTER = "before", "inside", "after"
 CALL, CHECK, WRITE, WAIT = "call", "check", "write", "wait"
 EFFECT: Final = "effect"
 ACTED: Final = "acted"
-"""It is seen that an effect has changed the world."""
+"""An effect was seen to change the world."""
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _FILES: Final = frozenset(
     {"open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.truncate"}
@@ -90,27 +90,27 @@ _PROGRAMS: Final = frozenset({"os.exec", "os.posix_spawn", "os.system", "subproc
 _TOUCHING: Final = _FILES | _NETWORK | _PROGRAMS | {"sqlite3.connect"}
 """Python's audit events with which user code reaches for the world."""
 OUTLIVING: Final = _NETWORK | _PROGRAMS
-"""What is begun with these goes on when the process is dead: at the other side, or in a process of its own."""
+"""Operations begun with these go on when the process is dead: at the other side, or in a process of their own."""
 CONTINUING: Final = OUTLIVING - {"socket.connect", "subprocess.Popen", "os.system"}
-"""These may belong to what was begun before: they send more of it, or start it."""
+"""These may belong to an operation begun before: they send more of it, or start it."""
 _FILE: Final = file_part("x").removesuffix("x")
 _ARGUMENTS: Final[dict[str, list[tuple[int, int | None]]]] = {
     "open": [(0, None)], "sqlite3.connect": [(0, None)], "os.truncate": [(0, None)], "os.remove": [(0, 1)],
     "os.rmdir": [(0, 1)], "os.mkdir": [(0, 2)], "os.symlink": [(1, 2)], "os.link": [(1, 3)], "os.rename": [(0, 2), (1, 3)],
 }  # fmt: skip
-"""Which arguments of an event are paths, and which ones say to what folder they are relative."""
+"""Which arguments of an event are paths, and which ones are the folders of relative paths."""
 _FOLLOWING: Final = frozenset({"open", "sqlite3.connect", "os.truncate"})
-"""These mean what a link leads to, the others the link."""
+"""These follow links, the others mean the link itself."""
 _LAZY: Final = frozenset(
     {StepStarted, ValueNoted, Progressed, Published, TimerFired, EventTaken, RunCreated, CallCancelled}
 )
-"""Entries that ride with the next one: no write of their own, no boundary of their own."""
+"""Entries that are written with the next one: no write of their own, no boundary of their own."""
 DONE: Final = frozenset(kind.__name__ for kind in (StepDone, EffectDone, EffectRecovered, EffectSettled))
 INTENDED: Final = EffectIntended.__name__
 RAISED: Final = EffectRaised.__name__
 SETTLED_ENTRY: Final = EffectSettled.__name__
 ANSWERS: Final = frozenset(verdict.__name__ for verdict in (Happened, NotHappened, Partial))
-"""What a check says that can tell."""
+"""The verdicts of a check that are not `Unknown`."""
 
 
 class LogLine(Struct, frozen=True, omit_defaults=True):
@@ -127,9 +127,9 @@ class LogLine(Struct, frozen=True, omit_defaults=True):
     value: str = ""
     """What the function returned, as JSON; empty if it raised. Of a boundary, its name without a number."""
     text: str = ""
-    """Of an effect that begins, what may be raised if its answer is lost."""
+    """For an effect that begins: the exceptions that may be raised if its answer is lost."""
     us: int = 0
-    """When a call ended, or what it does inside began; in microseconds of a clock that only runs on."""
+    """When a call ended, or an operation inside it began; in microseconds of a monotonic clock."""
 
     @property
     def call(self) -> Call:
@@ -146,7 +146,7 @@ class Point(Struct, frozen=True):
     side: str
     what: str
     detail: str = ""
-    """The entry that is written, or what is done inside a call."""
+    """The entry that is written, or the operation inside a call."""
     address: str = ""
 
     @classmethod
@@ -162,7 +162,7 @@ class Point(Struct, frozen=True):
         return cls(side, what, detail, address)
 
     def is_inside(self, address: str) -> bool:
-        """Whether it is in the midst of that call."""
+        """Whether the boundary is inside that call."""
         return (self.side, self.address) == (INSIDE, address)
 
 
@@ -174,7 +174,7 @@ def where(main: str, run: str, address: str) -> str:
 
 
 def note(path: Path, event: LogLine) -> None:
-    """What only the warm parent can know."""
+    """Log an event that only the warm parent knows."""
     with path.open("ab") as file:
         file.write(msgspec.json.encode(event) + b"\n")
 
@@ -189,23 +189,23 @@ def read_events(path: Path) -> list[LogLine]:
 
 @dataclass(frozen=True)
 class Strike:
-    """What happens to a run, and where; nothing, without a target."""
+    """The event for a run, and its place; without a target: none."""
 
     target: str | None = None
     damage: str = ""
-    """What is done to the store of the killed run."""
+    """The damage to the store of the killed run."""
     mishap: str = ""
-    """What happens there instead of a kill."""
+    """The mishap instead of a kill."""
     eyes: bool = False
-    """Whether it is seen which effect changes the world."""
+    """Whether to find out which effect changes the world."""
     survivor: Survivor | None = None
-    """What goes on after the kill."""
+    """The part that goes on after the kill."""
     rehearsed: bool = True
-    """Whether a resumed run is replayed before it goes on, as it always is outside of the kit."""
+    """Whether a resumed run is replayed before it goes on, as always outside the kit."""
 
 
 class Probe(Observer):
-    """Of one process. With a target, the process dies there, or the mishap strikes."""
+    """The probe of one process. With a target, the process dies there, or the mishap strikes."""
 
     is_strict = True
 
@@ -218,7 +218,7 @@ class Probe(Observer):
         self._eyes: Eyes | None = None
         self._edits = edits
         self._survives = False
-        """Whether this process is what is left of a killed one."""
+        """Whether this process is the survivor of a killed one."""
         self._bounds: dict[str, str] = {}
         self._passed = Counter(event.value for event in past if event.what == AT)
         self._segments = Counter(event.run for event in past if event.kind == RunContinued.__name__)
@@ -228,13 +228,13 @@ class Probe(Observer):
         self._gone: set[tuple[str, str]] = set()
         self._looks: int | None = None
         self.is_on = True
-        """Not while a person is played: what they write is no boundary of the run."""
+        """Off while the kit acts as a person: those writes are no boundaries of the run."""
 
     def note(self, event: LogLine) -> None:
         os.write(self._fd, msgspec.json.encode(event) + b"\n")
 
     def passes(self, side: str, what: str, label: str = "") -> bool:
-        """A boundary. The same one met again has a number: `before:wait~2`. True: here the mishap strikes."""
+        """Pass a boundary. A repeated one has a number: `before:wait~2`. True: here the mishap strikes."""
         if not self.is_on:
             return False
         with self._lock:
@@ -251,7 +251,7 @@ class Probe(Observer):
             return struck
 
     def unnoticed(self, look: Callable[[], T]) -> T:
-        """The kit looks at the world: what that reaches for is nobody's."""
+        """The kit itself reads the world: its accesses belong to no call."""
         self._looks = threading.get_ident()
         try:
             return look()
@@ -266,18 +266,18 @@ class Probe(Observer):
             self.land()
 
     def land(self) -> None:
-        """What outlived the killed process comes to its end now, if there is anything."""
+        """Let the survivor of the killed process end now, if there is one."""
         if self._survivor is not None and self._survivor.land():
             self.note(LogLine(LANDED))
 
     def open_eyes(self, world: Callable[[], World]) -> None:
-        """See which effects change the world: the one that the mishap is for, or all."""
+        """Watch which effects change the world: the effect of the mishap, or all."""
         self._eyes = Eyes(
             lambda: self.unnoticed(world), None if self._target is None else Point.of(self._target).address
         )
 
     def over(self, store: Store) -> Store:
-        """The store; its appends are seen here."""
+        """Wrap the store: its appends are reported here."""
         return cast("Store", _Probed(store, self))
 
     # -- durable writes -----------------------------------------------------------------------------
@@ -296,7 +296,7 @@ class Probe(Observer):
         return answers
 
     def _edit(self, label: str) -> None:
-        """Somebody else writes. An effect that was about to run has not: its process dies."""
+        """Others write a file. An effect that was about to run does not run: its process dies."""
         for name in self._edits:
             self.unnoticed(lambda: mishaps.edit(os.path.join(self._world, name)))  # noqa: B023 - called at once
         if label.startswith(INTENDED):
@@ -348,14 +348,14 @@ class Probe(Observer):
             self._lose(call, acted=acted is not False)
 
     def _judges(self, call: Made, error: BaseException, *, guarded: bool, acted: bool) -> None:
-        """What an effect ends with may say that nothing was done."""
+        """The exception of an effect may mean that nothing was done."""
         not_done = call.declared.not_done
         if call.declared.kind == EFFECT and proves_not_done(error, not_done, guarded=guarded):
             why = f"{type(error).__name__}: {error}", mishaps.why_believed(error, not_done)
             self.note(self._event(DENIED, call, value=ACTED if acted else "", text="\n".join(why)))
 
     def _lose(self, call: Made, *, acted: bool) -> NoReturn:
-        """It has returned, and its answer does not arrive."""
+        """The effect has returned, but its answer does not arrive."""
         error = mishaps.lost_answers(call.declared)[self._mishap.partition("-")[2] or mishaps.USUAL]
         self._judges(call, error, guarded=False, acted=acted)
         raise AnswerLost(error)
@@ -372,7 +372,7 @@ class Probe(Observer):
         self.note(LogLine(MISUSED if run else STRAYED, run, address=name, kind=kind, text=str(error)))
 
     def alerted(self, alert: Alert) -> None:
-        """Of stops the run itself tells."""
+        """The run itself reports stops."""
         if alert.kind not in STOPS:
             self.note(LogLine(LOUD, alert.run, kind=alert.kind, text=str(alert)))
 
@@ -385,7 +385,7 @@ class Probe(Observer):
             what, call.run, call.segment, call.address, spec.kind, spec.on_crash, spec.undoes is not None, value, text, us,
         )  # fmt: skip
 
-    # -- what user code reaches for -----------------------------------------------------------------
+    # -- accesses of user code -----------------------------------------------------------------
 
     def touching(self, event: str, args: tuple[Any, ...]) -> None:
         """An audit hook: called for everything that Python does, so it leaves at once."""
@@ -440,7 +440,7 @@ class Probe(Observer):
         self._survives = True
 
     def _goes_on(self, event: str, args: tuple[Any, ...]) -> None:
-        """What was under way is carried out; whatever would come after it died with the process."""
+        """The operation in progress is completed; all later ones died with the process."""
         if event not in CONTINUING and self._path(args) not in ("", os.devnull):
             os._exit(0)
 
@@ -452,7 +452,7 @@ class Probe(Observer):
         return path in ("", os.devnull) or first in (STORE_FOLDER, LEDGER_FILE, LOG_FILE, EVENTS_FILE)
 
     def _abroad(self, event: str, args: tuple[Any, ...]) -> str:
-        """What is not compared by default: another folder, or the network. Empty: it is."""
+        """A place that is not compared by default: another folder, or the network. Empty: it is compared."""
         if event in _NETWORK:
             return event
         path = self._path(args) if event in _FILES else ""
@@ -460,7 +460,7 @@ class Probe(Observer):
         return "" if is_compared else f"{event} {path}"
 
     def _path(self, args: tuple[Any, ...]) -> str | None:
-        """None: what it is about is no file."""
+        """None: the event is not about a file."""
         if not args or isinstance(args[0], int):
             return ""
         try:
@@ -469,9 +469,9 @@ class Probe(Observer):
             return None
 
     def _names(self, event: str, args: tuple[Any, ...]) -> list[str]:
-        """What of the compared world it is about: files by their names there, or the ledger.
+        """The compared parts of the event: files by their names there, or the ledger.
 
-        A folder that is renamed ends with a slash: it is about all that is in it.
+        A folder that is renamed ends with a slash: the event is about everything in it.
         """
         if event in _PROGRAMS:
             return [ANYTHING]
@@ -495,7 +495,7 @@ class Probe(Observer):
 
 
 class _Probed:
-    """A store whose appends are boundaries; all else is the store's own."""
+    """A store whose appends are boundaries; everything else is the store's own."""
 
     def __init__(self, store: Store, probe: Probe) -> None:
         self._inner = store
@@ -513,17 +513,17 @@ class _Seen(Struct):
 
 
 class _Fact(Struct):
-    """What the kit wants to know of an entry."""
+    """The facts of an entry for the kit."""
 
     address: str = ""
     happened: bool = True
-    """Only a settlement says that something did not."""
+    """Only a settlement can record that an effect did not happen."""
     before: tuple[_Seen, ...] = ()
     after: tuple[_Seen, ...] = ()
     sights: tuple[_Seen, ...] = ()
 
     def files(self) -> list[str]:
-        """What the run has seen of files, by their names."""
+        """The files that the run has observed, by their names."""
         seen = (*self.before, *self.after, *self.sights)
         return [part.removeprefix(_FILE) for one in seen for part in one.parts if part.startswith(_FILE)]
 

@@ -1,4 +1,4 @@
-"""What a report tells beside its verdict: what was really executed where the kit does not look, and what never answered."""
+"""Remarks of a report beside its verdict: calls executed where the kit does not look, and calls that never answered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDTH: Final = 160
 
 
 class Noted:
-    """Collects over all scenarios; a function is noted once, whatever its addresses."""
+    """Collects over all scenarios; a function is noted once, for all its addresses."""
 
     def __init__(self) -> None:
         self._executed: Counter[str] = Counter()
@@ -25,7 +25,7 @@ class Noted:
         self._said: dict[str, str] = {}
 
     def add(self, about: str, said: str) -> None:
-        """Once for each thing that it is about."""
+        """Add a remark once for each subject."""
         if said:
             self._said.setdefault(about, said)
 

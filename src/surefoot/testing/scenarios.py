@@ -1,9 +1,9 @@
-"""Run a workflow once to find its boundaries, then once for each with a kill there, and bring it home each time.
+"""Run a workflow once to find its boundaries, then once for each with a kill there, and resume it to its end each time.
 
 This is the warm parent: it has no threads and no store open, and everything that touches user code happens in
-children of it. A *leg* is one process that drives the run; a scenario has as many legs as it takes: until it is
+children of it. A *leg* is one process that drives the run; a scenario has as many legs as needed: until it is
 killed, then until it has ended. Questions are answered between legs; an effect in doubt is settled truthfully, by the
-event log, as a person would who looks at the world.
+event log, like a person who looks at the world.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from surefoot.testing.worlds import (
 MOST_LEGS: Final = 200
 LEAST_SECONDS: Final = 10.0
 PATIENCE: Final = 5
-"""A resumed run may take so many times as long as an uninterrupted one."""
+"""A resumed run may take this many times as long as an uninterrupted one."""
 DATABASE: Final = "runs.db"
 _LOG_BYTES: Final = 2_000
 _OURS: Final = "surefoot."
@@ -80,7 +80,7 @@ class Ending(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Task:
-    """What is explored."""
+    """The workflow that is explored, and how."""
 
     workflow: Any
     args: tuple[Any, ...]
@@ -100,14 +100,14 @@ class Leg(Struct, frozen=True, omit_defaults=True):
     """The result, as JSON."""
     text: str = ""
     kind: str = ""
-    """The class of what ended it."""
+    """The class of the exception that ended it."""
     ours: bool = False
     """It was raised by surefoot's own lines."""
     address: str = ""
     goes_on: bool = False
     """Its questions are answered: the next leg goes on."""
     look: str = ""
-    """What the user's own function saw of the world."""
+    """The result of the user's own function about the world."""
     calls: dict[str, tuple[str, str]] = {}
     """The recorded calls: arguments and result, by address."""
     unread: str = ""
@@ -124,7 +124,7 @@ class Seen:
     ledger: list[str]
     fired: bool = False
     before_kill: int = 0
-    """How many events were there when it was killed, or when the mishap struck."""
+    """The number of events before the kill or the mishap."""
     log: str = ""
     damage: str = ""
 
@@ -155,22 +155,23 @@ class Stage:
         gc.freeze()  # Else the first collection in a child copies every page that we share with it.
 
     def uninterrupted(self, name: str, *, eyes: bool = False) -> Seen:
-        """The workflow as it is, to compare with. It stays on disk. With `eyes`, what each effect changes is noted."""
+        """The workflow without a kill, to compare with. It stays on disk. With `eyes`, the changes of each effect are noted."""
         begun = time.monotonic()
         seen = self._play(self._scratch / name, Strike(eyes=eyes))
         taken = time.monotonic() - begun
         if not self._lags:
             self._lags = lags(seen.events, self.task.run)
             self._edits = edits(seen.events, self.task.run, self.task.world.exclude)
-        asked_for = max(self.task.seconds, 2 * taken)  # Who says --seconds 2 does not mean ten for each resume.
+        asked_for = max(self.task.seconds, 2 * taken)  # --seconds 2 does not mean ten for each resume.
         self._seconds = min(asked_for, max(LEAST_SECONDS, PATIENCE * taken))
         return seen
 
     @contextmanager
     def scenario(self, target: str, how: str = "", *, rehearsed: bool = True) -> Iterator[Seen]:
-        """Killed there, or struck by that mishap, and brought home. The folder stays until the caller has looked at it.
+        """Killed there, or struck by that mishap, and resumed to its end. The folder stays until the caller has read
+        it.
 
-        Without a rehearsal, what lies between calls runs once in the process that resumes.
+        Without a rehearsal, the code between calls runs once in the process that resumes.
         """
         place = self._scratch / "scenario"
         damage, mishap = (how, "") if how in DAMAGES else ("", how)
@@ -178,7 +179,7 @@ class Stage:
             over.callback(shutil.rmtree, place, ignore_errors=True)
             survivor = None
             if how == LATE:
-                # A resumed run must not come to its own limit by waiting for it.
+                # A resumed run must not reach its own limit by waiting for the survivor.
                 survivor = over.enter_context(closing(Survivor(self._lags.get(target, 0), patience=self._seconds / 2)))
             yield self._play(place, Strike(target, damage, mishap, mishap not in ("", LATE), survivor, rehearsed))
 
@@ -213,7 +214,7 @@ class Stage:
         )  # fmt: skip
 
     def _time(self, place: Path) -> int:
-        """What the kit's clock says: time that has passed stays passed."""
+        """The time of the kit's clock: passed time stays passed."""
         past = probe.read_events(place / probe.EVENTS_FILE)
         return max([self._start, *(int(event.value) for event in past if event.what == probe.TIME)])
 
@@ -261,7 +262,7 @@ class Stage:
         return msgspec.structs.replace(ended, look=task.world.end(), calls=calls, unread=unread)
 
     def _answered(self, stop: Stopped, observer: Probe) -> Leg:
-        """A person, too, may find that the store is damaged."""
+        """A person may also find that the store is damaged."""
         try:
             return self._stopped(stop, observer)
         except Stopped as worse:
@@ -272,7 +273,7 @@ class Stage:
             return Leg(Ending.FAILED, text=str(error), kind=type(error).__name__)
 
     def _stopped(self, stop: Stopped, observer: Probe) -> Leg:
-        """Do what a person would do. What only a look at the real world could tell is left to them."""
+        """Do what a person would do. Questions that need a look at the real world are left to the user."""
         left = ""
         for one in stop.stops:
             run = get_run(one.run_id or self.task.run)
@@ -293,13 +294,13 @@ def _standing(stop: Stopped) -> Leg:
 
 
 def _is_ours(error: Exception) -> bool:
-    """Whether it began in a line of surefoot's own. A run's failure is raised anew, with the lines of the first one."""
+    """Whether a line of surefoot itself raised it. A run's failure is raised anew, with the lines of the first one."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     return str(frame.f_globals.get("__name__", "")).startswith(_OURS)
 
 
 def _settled(run: Run, stop: Stopped, events: Sequence[LogLine]) -> str:
-    """Settle an effect in doubt by the log. Why not, if the log cannot tell either."""
+    """Settle an effect in doubt by the log. Returns why not, if the log does not show it either."""
     segment = run.state().segment
     mine = [event for event in events if event.call == (run.id, segment, stop.address)]
     begun = [event for event in mine if event.what == probe.BEGUN]
@@ -321,11 +322,11 @@ def _calls(run_id: str) -> tuple[dict[str, tuple[str, str]], str]:
     except Damaged as error:
         return {}, type(error).__name__
     except SurefootError:
-        return {}, ""  # How the run ended says why.
+        return {}, ""  # The end of the run shows why.
 
 
 def _make_store(folder: Path) -> None:
-    """An empty one, made once and copied: to make one takes longer than a short run."""
+    """An empty store, made once and copied: making one takes longer than a short run."""
     open_store(_url(folder), create=True)
     close_all()
 
@@ -335,7 +336,7 @@ def _url(folder: Path) -> str:
 
 
 def _silence(log: Path) -> None:
-    """What the workflow prints is kept, for the case that something has to be explained."""
+    """Keep the workflow's output, for an explanation later."""
     fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.dup2(fd, 1)
     os.dup2(fd, 2)
@@ -360,7 +361,7 @@ def _leg_of(ended: Ended) -> Leg:
 
 
 def differences(task: Task, right: Seen, found: Seen) -> list[Difference]:
-    """What of the world is not as after an uninterrupted run."""
+    """The differences of the world from that after an uninterrupted run."""
     told = file_differences(right.folder, found.folder, task.world.exclude) if task.world.files else []
     return told + line_differences(right.ledger, found.ledger) + look_differences(right.leg.look, found.leg.look)
 

@@ -13,7 +13,7 @@ from surefoot.testing.damaging import damage
 
 
 class TestedStore:
-    """Where the runs of a test live."""
+    """The store for the runs of a test."""
 
     __test__ = False  # for pytest: this is no test
 
@@ -22,18 +22,18 @@ class TestedStore:
         self.url = f"sqlite:///{quote(str(path))}"
 
     def reopen(self) -> None:
-        """What a new process would find: everything is read from disk again."""
+        """Open the store as a new process would: everything is read from disk again."""
         close_all()
 
     def damage(self, how: str, seed: str = "") -> str:
-        """`truncate`, `flip`, `zero` or `older`. What was done, in words; another seed does it elsewhere."""
+        """`truncate`, `flip`, `zero` or `older`. Returns what was done, in words; another seed, another place."""
         close_all()
         return damage(self.path, how, seed)
 
 
 @contextmanager
 def configured(path: Path) -> Iterator[TestedStore]:
-    """While this lasts, runs that name no store are kept there."""
+    """Inside this block, runs that name no store are kept there."""
     store = TestedStore(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with overridden(store=store.url):

@@ -1,9 +1,9 @@
-"""What outlives a killed process: the request or the program that it had started, and nothing else of it.
+"""The part that outlives a killed process: the request or the program that it had started, and nothing else.
 
-The process forks and dies. Its copy waits until it is let go, then carries out what was under way: one request, one
-program. It ends before the next thing that only the dead process would have done. When it is let go is a matter of the
-kit's clock, so nobody waits: what takes a moment lands a moment after the kill, and who believes a check before that
-believes too early.
+The process forks and dies. Its copy waits until it is released, then completes the operation in progress: one request,
+one program. The copy ends before the next act of the dead process. The kit's clock decides when the copy is released,
+so there is no real wait: an operation that takes a moment lands a moment after the kill, and code that believes a check
+before that believes it too early.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _PID_BYTES = 8
 
 
 class Survivor:
-    """Of one scenario: made before the process that will die, and closed when the scenario is over.
+    """The survivor of one scenario: made before the process that will die, and closed when the scenario is over.
 
-    `due` is the moment on the kit's clock, in microseconds, at which it has landed: so long after the kill as it took
+    `due` is the moment on the kit's clock, in microseconds, at which it has landed: as long after the kill as it takes
     without one.
     """
 
     def __init__(self, lag: int, *, patience: float) -> None:
-        """`lag` in microseconds. What does not come to its end within `patience` seconds never does."""
+        """`lag` in microseconds. A survivor that does not end within `patience` seconds counts as endless."""
         self.due = 0
         self._lag = max(lag, 1)
         self._patience = patience
@@ -41,9 +41,9 @@ class Survivor:
     # -- in the process that dies -------------------------------------------------------------------
 
     def stay(self) -> None:
-        """Returns in the copy only, once it is let go. Whatever it was forked from is dead."""
+        """Returns in the copy only, after its release. The original process is dead."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # Of threads: what they hold is not needed here.
+            warnings.simplefilter("ignore", DeprecationWarning)  # About threads: their locks are not needed here.
             pid = os.fork()
         if pid:
             with suppress(OSError):
@@ -52,12 +52,12 @@ class Survivor:
             die()
         os.close(self._let_go)
         if not os.read(self._go, 1):
-            os._exit(0)  # Nobody is left who would let it go.
+            os._exit(0)  # No process is left to release it.
 
     # -- in those after it --------------------------------------------------------------------------
 
     def begin(self, now: int) -> None:
-        """The process is dead. Now what is left of it, if anything is, can be let go."""
+        """The process is dead. Now its survivor, if there is one, can be released."""
         os.close(self._go)
         os.close(self._alive)
         self._go = self._alive = -1
@@ -65,7 +65,7 @@ class Survivor:
         self.due = now + self._lag
 
     def land(self) -> bool:
-        """Let it go, and wait for its end. False: it has landed before, or does not end."""
+        """Release it, and wait for its end. False: it has landed before, or does not end."""
         if not self._pid or self._is_given_up or _ends(self._over, 0):
             return False
         with suppress(BrokenPipeError):
@@ -86,7 +86,7 @@ class Survivor:
 
 
 def _ends(pipe: int, seconds: float) -> bool:
-    """Whether nobody holds the other end of it any more."""
+    """Whether no process holds the other end of the pipe any more."""
     until = time.monotonic() + seconds
     while True:
         if not select.select([pipe], [], [], max(0.0, until - time.monotonic()))[0]:

@@ -1,8 +1,8 @@
-"""Who reached for what of the world, by the event log: a difference is blamed only on a call that it can come from.
+"""Which call accessed which part of the world, by the event log: a difference is blamed only on a possible cause.
 
-Python tells which files a call opens for writing, renames or removes. What a program does that a call starts, it does not
-tell: what nobody else is known to have reached for may be theirs. A thread of the user's own belongs to the calls that are
-under way, else to the workflow's own lines.
+Python reports which files a call opens for writing, renames or removes. It does not report the accesses of a program
+that a call starts: parts that no other call is known to have accessed may be the program's. A thread of the user's own
+belongs to the calls in progress, else to the workflow's own lines.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from surefoot.testing import probe
 from surefoot.testing.probe import ANYTHING, Call, LogLine
 
 SOMEBODY: Final[Call] = ("", 0, "")
-"""A thread that nobody has told what it works for."""
+"""A thread that belongs to no known call."""
 
 
 class Traces:
-    """Of one process after the other. The workflow's own lines are a call without an address."""
+    """The traces of one process after the other. The workflow's own lines are a call without an address."""
 
     def __init__(self, *logs: Iterable[LogLine], workflow: str = "") -> None:
         self._of: dict[str, set[Call]] = {}
@@ -50,30 +50,30 @@ class Traces:
             self._of.setdefault(event.value, set()).update(whose)
 
     def can_come_from(self, call: Call, name: str) -> bool:
-        """Without a name it is something that only a function of the user's can see."""
+        """Without a name it is something that only a function of the user can see."""
         known = self._known(name)
         programs = self._of.get(ANYTHING, set())
         return not name or call in known | programs or not known | programs
 
     def did(self, call: Call, name: str) -> bool:
-        """Whether that call is known to reach for it."""
+        """Whether that call is known to access it."""
         return call in self._known(name)
 
     def is_known(self, name: str) -> bool:
-        """Whether anybody is known to reach for it."""
+        """Whether any call is known to access it."""
         return bool(self._known(name))
 
     def reaches(self, call: Call) -> bool:
-        """Whether that call is known to reach for anything that is compared."""
+        """Whether that call is known to access anything that is compared."""
         return any(call in calls for calls in self._of.values())
 
     def own_lines(self, name: str) -> str:
-        """The workflow whose own lines reach for that; empty if none's are known to."""
+        """The workflow whose own lines access that; empty if none is known."""
         calls = sorted(self._known(name) | self._of.get(ANYTHING, set()))
         return next((self._workflows[call] for call in calls if call in self._workflows), "")
 
     def is_shared(self, name: str) -> bool:
-        """Whether branches that run side by side reach for it: in which order, only luck says."""
+        """Whether branches that run side by side access it: their order is luck."""
         known = self._known(name)
         lines = {(run, address.rpartition("/")[0]) for run, _, address in known}
         return self.branches and len(lines) != 1

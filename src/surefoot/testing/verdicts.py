@@ -1,7 +1,7 @@
-"""What a scenario proves: it held, or which mistake in which call explains that it did not.
+"""The result of a scenario: it held, or the mistake and the call that explain why not.
 
-Same result, same world, each effect at most once, nothing that was recorded executed again. What is not so has one of
-the causes below; which one follows from what the event log says was executed twice, never, or with something else.
+Same result, same world, each effect at most once, no recorded call executed again. Any deviation has one of the causes
+below; the event log of executions (twice, never, or with other values) decides which one.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ ENDINGS: Final = (
     UNDISTURBED := "undisturbed",
     FELL_BACK := "fell back, loudly",
 )
-"""How a resume may end where nothing is wrong; and `loud: ` with the name of an error."""
+"""How a resume may end if nothing is wrong; and `loud: ` with the name of an error."""
 
 
 BY_REHEARSAL: Final = (STATE, FAILING, STANDING, ENDLESS)
-"""What may show only because a resumed run is rehearsed."""
+"""Mistakes that may only show because a resumed run is rehearsed."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ class Wrong:
     call: str
     what: str
     suspects: tuple[str, ...] = ()
-    """Other calls that may be the ones, where several were under way."""
+    """Other possible causes, if several calls were in progress."""
     world: tuple[str, ...] = ()
-    """What of the world is not as it should be."""
+    """The parts of the world that are not as they should be."""
 
 
 @dataclass
@@ -116,14 +116,14 @@ class Judgement:
     wrong: list[Wrong] = field(default_factory=list)
     repeated: tuple[str, ...] = ()
     notes: list[tuple[str, str]] = field(default_factory=list)
-    """Of which call, or of what, and what a person should know of it."""
+    """The call or the subject, and a remark for people about it."""
 
 
 class Case:
     """One scenario beside the uninterrupted run."""
 
     def __init__(self, task: Task, right: Seen, found: Seen, at: str, *, varying: Collection[str] = ()) -> None:
-        """`varying`: calls whose arguments or results are others each time, and which prove nothing therefore."""
+        """`varying`: calls whose arguments or results differ each time, and so prove nothing."""
         self._task, self._right, self._found, self._at, self._varying = task, right, found, at, varying
         self._before = found.events[: found.before_kill]
         self._after = found.events[found.before_kill :]
@@ -158,7 +158,7 @@ class Case:
         return Judgement(how, wrong, self._names(self._repeated), self.notes)
 
     def _settled(self) -> str:
-        """Who found out what had become of an effect in doubt; if there was one."""
+        """The source that settled an effect in doubt; if there was one."""
         looked = {event.call for event in _of(probe.LOOKED, self._after) if event.text in probe.ANSWERS}
         settled = {event.call for event in _of(probe.RECORDED, self._after) if event.kind == probe.SETTLED_ENTRY}
         return SETTLED if settled - looked else FOUND if settled else RESUMED
@@ -175,7 +175,7 @@ class Case:
         ]
 
     def _lie(self, event: LogLine, before: Sequence[LogLine]) -> str:
-        """What a check said that is not so; empty if it is, or if nothing shows that it is not."""
+        """A wrong verdict of a check; empty if it is right, or if there is no proof against it."""
         begun = any(one.call == event.call for one in _of(probe.BEGUN, before))
         returned = [one.value for one in _of(probe.ENDED, self._before) if one.call == event.call and one.value]
         what = "after it had happened" if returned else "after it had happened in part"
@@ -193,12 +193,12 @@ class Case:
                 return ""
 
     def _is_unfounded(self, event: LogLine) -> bool:
-        """It says of a call that was never begun that it has happened.
+        """Whether a check says "happened" of a call that was never begun.
 
-        That is right where the world was so already: the same world in the end shows that. What no world shows is not.
+        That is right if the world was like that already: the same world at the end shows that. Else it is wrong.
         """
         if not self._has_same_arguments(event):
-            return False  # Why it was called with others is another mistake.
+            return False  # Other arguments are another mistake.
         if self._is_off_by(event.call):
             return True
         if self._task.world.look is None and not self._traces.reaches(event.call):
@@ -209,14 +209,14 @@ class Case:
         return False
 
     def _has_same_arguments(self, event: LogLine) -> bool:
-        """As in the uninterrupted run. The calls of children are not compared one by one."""
+        """Whether its arguments are those of the uninterrupted run. Calls of children are not compared one by one."""
         right, found = (seen.leg.calls.get(event.address) for seen in (self._right, self._found))
         if event.run != self._task.run or found is None:
             return True
         return right is not None and _same(right[0], found[0])
 
     def _is_off_by(self, call: Call, *, repeated: bool = False) -> bool:
-        """Something is off that can come from that call, or from its repetition: what it reaches for, or what it gave."""
+        """Whether a difference can come from that call, or from its repetition: in its accesses, or in its result."""
         left = self._left_behind()
         can = self._can_come_from_repeating if repeated else self._traces.can_come_from
         if any(can(call, one.name) for one in self._differences if one not in left):
@@ -228,14 +228,14 @@ class Case:
         return _same(right[0], found[0]) and not _same(right[1], found[1])
 
     def _can_come_from_repeating(self, call: Call, name: str) -> bool:
-        """A call that was killed before the first thing it does has not done twice what it does after that."""
+        """A call that was killed before its first act has not done its later acts twice."""
         point = Point.of(self._at)
         done = [one for one in _of(probe.AT, self._before) if Point.of(one.value).is_inside(point.address)]
         first = point.is_inside(self._name(call)) and len(done) == 1
         return self._traces.can_come_from(call, name) and not (first and self._traces.is_known(name))
 
     def _left_behind(self) -> dict[Difference, Call]:
-        """What a call had made when it was cut off, and nobody reached for again; by which call."""
+        """Things that a call had made when it was cut off, and that no later call accessed; with that call."""
         ended = _counted(self._before, probe.ENDED)
         cut = {call for call, number in _counted(self._before, probe.BEGUN).items() if number > ended[call]}
         made = {event.value: event.call for event in _of(probe.TOUCHED, self._before) if event.call in cut}
@@ -243,7 +243,7 @@ class Case:
         return {one: made[one.name] for one in self._differences if one.extra and one.name in made.keys() - again}
 
     def _recorded_result(self, event: LogLine) -> str:
-        """What is on record for that call; empty if it belongs to a segment that is over, or to another run."""
+        """The recorded result of that call; empty if it belongs to a segment that is over, or to another run."""
         newest = max(one.segment for one in self._found.events if one.run == self._task.run)
         if (event.run, event.segment) != (self._task.run, newest):
             return ""
@@ -261,7 +261,7 @@ class Case:
         ]
 
     def _done_twice(self) -> list[Call]:
-        """Effects that came to their end more often than usual, though they are not declared to be harmless."""
+        """Effects that ended more often than usual, though they are not declared harmless."""
         usual, ended = (
             Counter(event.call for event in _of(probe.ENDED, seen.events) if event.value)
             for seen in (self._right, self._found)
@@ -273,7 +273,7 @@ class Case:
         ]  # fmt: skip
 
     def _ending(self) -> list[Wrong]:
-        """How the run ended, where it should have ended well."""
+        """The mistakes if the run did not end well."""
         leg = self._found.leg
         workflow = self._task.workflow.name
         match leg.ending:
@@ -299,12 +299,12 @@ class Case:
                 assert_never(leg.ending)
 
     def _raised(self) -> list[LogLine]:
-        """The calls that raised what the run failed with."""
+        """The calls that raised the failure of the run."""
         text = self._found.leg.text
         return [event for event in _of(probe.ENDED, self._after) if event.text and event.text == text]
 
     def _failed_again(self) -> list[Wrong]:
-        """What had changed the world before the kill was done again, and failed for it: in a step, or between calls."""
+        """An act that had changed the world before the kill was repeated, and failed: in a step, or between calls."""
         text = _told(self._found.leg.text)
         before = Traces(self._before)
         for event in self._raised():
@@ -317,7 +317,7 @@ class Case:
         return []
 
     def _raised_again(self, address: str) -> list[Wrong]:
-        """Declared to be harmless when repeated, and yet a person has to be asked: the repetition failed."""
+        """Declared harmless when repeated, but a person has to be asked: the repetition failed."""
         raised = [event for event in _of(probe.ENDED, self._after) if not event.value and event.address == address]
         again = [event for event in raised if event.policy == "retry" and event.call in self._repeated]
         return [
@@ -326,7 +326,7 @@ class Case:
         ]
 
     def otherwise(self) -> list[Wrong]:
-        """The run ended, but not as it should have."""
+        """The mistakes if the run ended, but not as it should have."""
         if not self._is_off():
             return []
         address, what = self._first_difference()
@@ -349,13 +349,13 @@ class Case:
         return [Wrong(STATE, self._task.workflow.name, self._results())]
 
     def _why_another(self, event: LogLine) -> str:
-        """Why a call gave something else when it was executed again, and no world shows that it was."""
+        """Why a repeated call returned another result, without a difference in the world."""
         if event.kind != "step":
             return RETRY
-        return STEP if Traces(self._before).reaches(event.call) else STATE  # What it has changed itself, or a global.
+        return STEP if Traces(self._before).reaches(event.call) else STATE  # Its own change, or a global.
 
     def _unexplained(self, world: tuple[str, ...]) -> Wrong:
-        """No call was executed twice: it was the workflow's own lines, or a call that relied on the process before."""
+        """No call was executed twice: the cause is the workflow's own lines, or a call that relied on the earlier process."""
         off = [one.name for one in self._differences]
         ours = [self._traces.own_lines(name) for name in off]
         resumed = _of(probe.BEGUN, self._after)
@@ -380,7 +380,7 @@ class Case:
         return bool(self._differences or lost) or not _same(self._right.leg.value, self._found.leg.value)
 
     def _first_difference(self) -> tuple[str, str]:
-        """The first call that got, or gave, something else than in the uninterrupted run."""
+        """The first call with other arguments or another result than in the uninterrupted run."""
         for address, (args, result) in self._right.leg.calls.items():
             now = self._found.leg.calls.get(address)
             if address in self._varying and now is not None:
@@ -407,14 +407,14 @@ class Case:
         return next(event for call, event in self._known.items() if self._name(call) == name)
 
     def _suspects(self) -> list[str]:
-        """What was executed more often than usual, and can have done what differs; the call that was killed comes first."""
+        """Calls executed more often than usual that can explain the difference; the killed call comes first."""
         off = [one.name for one in self._differences]
         guilty = [call for call in self._repeated if any(self._can_come_from_repeating(call, name) for name in off)]
         names = list(self._names(guilty))
         return sorted(names, key=lambda name: name != Point.of(self._at).address)
 
     def _went_on(self, failed: LogLine) -> tuple[str, str]:
-        """What a person should see: of the call that failed nobody knows whether it happened."""
+        """A remark for people: it is unknown whether the failed call happened."""
         call = self._name(failed.call)
         said = (
             f'{call} failed, as on_crash="fail" says, and the workflow went on. Whether it had happened nobody knows; see '
@@ -430,9 +430,9 @@ class Case:
         return next((event for event in self._gave_up() if event.call in intended - done), None)
 
     def _gave_up(self) -> list[LogLine]:
-        """Calls that are declared to fail when in doubt, and did: on record, and without being executed.
+        """Calls that are declared to fail when in doubt, and did: recorded, without an execution.
 
-        Only a run that came to an end has done what was declared: one that hangs or dies after that has not.
+        Only a run that ended has followed the declaration: a run that hangs or dies after that has not.
         """
         if self._found.leg.ending not in (Ending.DONE, Ending.FAILED):
             return []
@@ -444,13 +444,13 @@ class Case:
         return sorted((event for event in known if event.policy == "fail"), key=lambda event: event.call)
 
     def may_come_from_rehearsal(self) -> bool:
-        """Whether lines of the workflow's own that run twice in one process may explain what is wrong, by memory alone."""
+        """Whether the workflow's own lines, run twice in one process, may explain the mistake through memory alone."""
         return all(event.address for event in _of(probe.TOUCHED, self._after))
 
     # -- with a mishap ------------------------------------------------------------------------------
 
     def _judge_edited(self) -> Judgement:
-        """Somebody else's change is noticed, asked about, or still there. To overwrite it in silence is not right."""
+        """A change by others is noticed, asked about, or still there. Overwriting it silently is wrong."""
         leg = self._found.leg
         if leg.ending is Ending.STOPPED and leg.kind == "Drifted":
             return Judgement(NOTICED)
@@ -464,7 +464,7 @@ class Case:
         return self._overwritten(lost)
 
     def _overwritten(self, lost: Sequence[str]) -> Judgement:
-        """By which call, and what lets it. Who says that it may run again whatever it finds has said so; a warning is told."""
+        """The call that overwrote it, and why it may. A call declared safe to run again may; then a remark is added."""
         point = Point.of(self._at)
         writing = [event for event in _of(probe.TOUCHED, self._after) if event.value in lost and event.address]
         call = self._name(writing[0].call) if writing else point.address
@@ -485,14 +485,14 @@ class Case:
         return sum(event.value.startswith(_ASKING) for event in _of(probe.AT, seen.events))
 
     def judge_mishap(self, how: str) -> Judgement:
-        """The process lives; a file was edited, or an effect has ended with an exception that it did not deserve."""
+        """The process lives; a file was edited, or an effect has ended with an undeserved exception."""
         if how == EDITED:
             return self._judge_edited()
         struck = Point.of(self._at).address
         denied = [event for event in _of(probe.DENIED, self._after) if self._where(event) == struck]
         if acted := [event for event in denied if event.value == probe.ACTED]:
             return Judgement("", [_denies(struck, acted[0])])
-        if denied:  # Nothing was done, and that is what it says.
+        if denied:  # Nothing was done, as its exception says.
             return Judgement(AS_RAISED, notes=self.notes)
         if late := self._landed_late():
             return Judgement("", late)
@@ -503,13 +503,13 @@ class Case:
         return Judgement(self._settled(), self._again(), notes=self.notes)
 
     def _ended_otherwise(self) -> Judgement:
-        """After a mishap a run may stop, ask and fail; to hang or to die is not right."""
+        """After a mishap a run may stop, ask and fail; hanging or dying is wrong."""
         if self._found.leg.ending in (Ending.LATE, Ending.DIED):
             return Judgement("", self._ending())
         return Judgement(ASKED if self._is_loud() else AS_RAISED, self._again(), notes=self.notes)
 
     def _landed_late(self) -> list[Wrong]:
-        """What a killed process had started came to its end after a check was believed that had not found it."""
+        """An operation of a killed process ended after a negative check was believed."""
         struck = next((event for event in self._before if event.what == probe.STRUCK), None)
         what = [event.what for event in self._after]
         if struck is None or probe.LANDED not in what or not self._is_off():
@@ -529,7 +529,7 @@ class Case:
     # -- with damage --------------------------------------------------------------------------------
 
     def judge_damaged(self) -> Judgement:
-        """Right or loud: what was lost is said, and nothing is done twice whatever was lost."""
+        """Right or loud: losses are reported, and nothing is done twice."""
         leg, where = self._found.leg, self._found.damage
         told = _of(probe.LOUD, self._after)
         twice = [call for call in self._done_twice() if self._known[call].policy != "check"]
@@ -549,7 +549,7 @@ class Case:
         return Judgement(FELL_BACK if told else UNDISTURBED)
 
     def _is_loud(self) -> bool:
-        """The run refused to go on, or a call failed as it is declared to: it was in doubt, or its record was lost."""
+        """The run refused to go on, or a call failed as declared: it was in doubt, or its record was lost."""
         leg = self._found.leg
         if leg.ending in (Ending.STOPPED, Ending.DAMAGED, Ending.MISUSED, Ending.ASKED):
             return True
@@ -558,13 +558,13 @@ class Case:
         return self._failed_as_declared() is not None or (leg.kind == "StepFailed" and bool(self._gave_up()))
 
     def _is_told_later(self) -> bool:
-        """All was done right with what could be read, and every later look at the run reports the damage."""
+        """Everything was done right with the readable data, and every later read of the run reports the damage."""
         leg = self._found.leg
         right = leg.ending is Ending.DONE and not self._differences and _same(self._right.leg.value, leg.value)
         return right and bool(leg.unread)
 
     def _is_our_failure(self) -> bool:
-        """It was raised by surefoot itself, not by a call of the user: the user can change nothing about it."""
+        """Whether surefoot itself raised it, not a call of the user: the user cannot change that."""
         return self._found.leg.ours and not self._raised()
 
     # -- words --------------------------------------------------------------------------------------
@@ -584,7 +584,7 @@ class Case:
 
 
 def misused(right: Seen) -> list[Wrong]:
-    """What the uninterrupted run already shows: calls that surefoot refused to make."""
+    """Mistakes that the uninterrupted run already shows: calls that surefoot refused."""
     strayed = "it was called from a thread or task that belongs to no run, so it was refused"
     return [
         Wrong(POOL, event.address, strayed if event.what == probe.STRAYED else _told(event.text))
@@ -594,7 +594,7 @@ def misused(right: Seen) -> list[Wrong]:
 
 
 def denied(task: Task, seen: Seen) -> list[Wrong]:
-    """Effects that acted in a run without any mishap, and then raised what says that they did not."""
+    """Effects that acted in a run without any mishap, and then raised an exception that means they did not."""
     acted = {event.call: event for event in _of(probe.DENIED, seen.events) if event.value == probe.ACTED}
     return [_denies(where(task.run, event.run, event.address), event) for event in acted.values()]
 
@@ -605,7 +605,7 @@ def _denies(call: str, event: LogLine) -> Wrong:
 
 
 def varying(right: Seen, second: Seen) -> set[str]:
-    """Calls that differ between two uninterrupted runs, and between whose results it makes no difference."""
+    """Calls that differ between two uninterrupted runs, where the difference does not matter."""
     return {address for address, call in right.leg.calls.items() if second.leg.calls.get(address) != call}
 
 
@@ -614,7 +614,7 @@ def _of(what: str, events: Sequence[LogLine]) -> list[LogLine]:
 
 
 def _deed(event: LogLine) -> tuple[str, str, str, str]:
-    """What the workflow's own lines do: in which run, of which workflow, and what with which file."""
+    """An act of the workflow's own lines: the run, the workflow, the operation and the file."""
     return event.run if event.what == probe.TOUCHED and not event.address else "", event.kind, event.text, event.value
 
 
@@ -632,7 +632,7 @@ def _sorted(value: str) -> str:
 
 
 def _told(text: str) -> str:
-    """What an error says, on one line."""
+    """The text of an error, on one line."""
     return shorten(" ".join(text.split()), 4 * WIDTH)
 
 

@@ -1,8 +1,8 @@
-"""The world of a scenario: what it is given to begin with, and what is compared when it has ended.
+"""The world of a scenario: its beginning, and the parts that are compared at its end.
 
-Every scenario works in a fresh copy of a folder, so none sees what another did. What must be equal to an
-uninterrupted run is said by whoever tests: the files (the default), the lines of a ledger, or whatever a function of
-theirs returns.
+Every scenario works in a fresh copy of a folder, so scenarios do not affect each other. The tester declares what must
+be equal to an uninterrupted run: the files (the default), the lines of a ledger, or the result of a function of their
+own.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ LOG: Final = ".log"
 _MAGIC: Final = b"SQLite format 3\0"
 _LOGS: Final = ("-wal", "-shm", "-journal")
 _NOBODYS_CONCERN: Final = frozenset({TABLE, "sqlite_sequence"})
-"""Tables with markers of our own and the time at which they were made, and with the number that the next row gets."""
+"""Tables that are not compared: our own markers with their times, and SQLite's next row numbers."""
 _TOLD: Final = 5
 
 
 class Ledger:
-    """What really happened, one line each. The fakes of a test write it: `ledger.note("mail ada")`.
+    """The real events, one line each. The fakes of a test write it: `ledger.note("mail ada")`.
 
     In a scenario the lines go to a file that survives the SIGKILL; elsewhere they are kept in memory.
     """
@@ -75,7 +75,7 @@ class Ledger:
         return Counter(self.lines)
 
     def keep_in(self, path: Path) -> None:
-        """For the kit: from here on, in this process, the lines are in that file."""
+        """For the kit: from here on, this process writes the lines to that file."""
         self._path = path
 
 
@@ -100,16 +100,16 @@ class World:
 
 @runtime_checkable
 class OwnWorld(Protocol):
-    """A world of the user's own, such as a database: put back before each scenario, looked at after it."""
+    """A world of the user's own, such as a database: reset before each scenario, read after it."""
 
     def reset(self) -> object: ...
     def snapshot(self) -> Any:
-        """What must be equal afterwards: anything that could be the result of a step."""
+        """The data that must be equal afterwards: anything that could be the result of a step."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """What `world=` comes to."""
+    """The meaning of `world=`."""
 
     folder: Path
     files: bool = True
@@ -117,7 +117,7 @@ class Observed:
     look: Callable[[], Any] | None = None
     reset: Callable[[], object] | None = None
     exclude: tuple[str, ...] = ()
-    """Patterns of files that nobody compares."""
+    """Patterns of files that are not compared."""
 
     def begin(self, ledger: Path, *, first: bool) -> None:
         """In a child, before anything runs there."""
@@ -127,11 +127,11 @@ class Observed:
             self.reset()
 
     def end(self) -> str:
-        """In the last child of a scenario: what a function of the user's saw."""
+        """In the last child of a scenario: the result of the user's function."""
         return "" if self.look is None else values.encode(self.look()).decode()
 
     def now(self) -> dict[str, str]:
-        """In a child, in its folder: all that is compared, by name."""
+        """In a child, in its folder: all compared parts, by name."""
         seen = meanings(Path.cwd(), self.exclude) if self.files else {}
         if self.ledger is not None:
             seen[LEDGER] = "\n".join(self.ledger.lines)
@@ -181,7 +181,7 @@ def _existing(folder: Path) -> Path:
 
 
 def copy_folder(source: Path, target: Path) -> None:
-    """Files, folders and links; not what tools have made, nor what is no file (a socket)."""
+    """Files, folders and links; not folders made by tools, nor special files (a socket)."""
     count = size = 0
     for path in _walk(source):
         count, size = count + 1, size + path.lstat().st_size
@@ -217,13 +217,13 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def files(folder: Path, exclude: Iterable[str] = ()) -> dict[str, str]:
-    """A fingerprint of every file below the folder, by its name there; of its bytes, whatever it is."""
+    """A fingerprint of every file below the folder, by its name there: of its bytes, for any kind of file."""
     named = ((str(path.relative_to(folder)), path) for path in _walk(folder))
     return {name: _fingerprint(path) for name, path in named if not is_excluded(name, exclude)}
 
 
 def meanings(folder: Path, exclude: Iterable[str] = ()) -> dict[str, str]:
-    """As `files`; of a SQLite database it is what its tables hold."""
+    """As `files`; for a SQLite database, of the content of its tables."""
     return {name: meaning for name, meaning in _meanings(folder).items() if not is_excluded(name, exclude)}
 
 
@@ -235,7 +235,7 @@ def is_excluded(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _meanings(folder: Path) -> dict[str, str]:
-    """As `files`; of a SQLite database it is what its tables hold. Where in the file rows lie is nobody's concern."""
+    """As `files`; for a SQLite database, of the content of its tables. The place of rows does not matter."""
     paths = list(_walk(folder))
     databases = {path for path in paths if _is_database(path)}
     logs = {path.with_name(path.name + suffix) for path in databases for suffix in _LOGS}
@@ -247,7 +247,7 @@ def _meanings(folder: Path) -> dict[str, str]:
 
 
 _right_meanings: Final = lru_cache(maxsize=1)(_meanings)
-"""The uninterrupted run is looked at once; nobody changes it."""
+"""The uninterrupted run is read once; it does not change."""
 
 
 def _fingerprint(path: Path) -> str:
@@ -283,7 +283,7 @@ class _Table:
 def _tables(path: Path) -> dict[str, _Table]:
     found = {}
     with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
-        # A log that a killed writer has left is read, and left as it is: who only looks changes nothing.
+        # The log of a killed writer is read, and not changed.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         tables = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table' ORDER BY name").fetchall()
         for name, sql in tables:
@@ -312,17 +312,17 @@ def _print(sql: object, rows: Iterable[Any]) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that is not as it should be."""
+    """A part that is not as it should be."""
 
     name: str
-    """The file by its name in the folder, or the ledger; empty if only a function of the user's can see it."""
+    """The file by its name in the folder, or the ledger; empty if only a function of the user can see it."""
     text: str
     extra: bool = False
     """It should not be there at all."""
     reordered: bool = False
     """The same lines, or rows, in another order."""
     log: bool = False
-    """A text by the name of `*.log` that has grown, or says it in other words: as a log does that is written twice."""
+    """A text file `*.log` that has grown, or has other words: like a log that is written twice."""
 
 
 def file_differences(right: Path, found: Path, exclude: Iterable[str] = ()) -> list[Difference]:

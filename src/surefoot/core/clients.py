@@ -1,7 +1,7 @@
 """What the exceptions of well-known clients prove about a request: a table, and the rules to read it.
 
-Never wrong beats convenient: whatever is not certain is *unsure*. Classes are known by package and name, and so are
-their bases: nothing is imported. Three things weaken what a client's exception proves, and all three are checked:
+Never wrong beats convenient: whatever is not certain is *unsure*. Classes, with their bases, are known by package
+and name: nothing is imported. Three things weaken what a client's exception proves, and all three are checked:
 the client may have retried by itself, it may have followed a redirection (the first server did what it was asked to),
 and the exception may only wrap what really happened.
 """

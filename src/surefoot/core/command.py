@@ -1,6 +1,6 @@
 """The closed list of wishes a program may yield, and what it gets back.
 
-Programs decide; they never read a clock, a store or the user's function. A performer performs each wish
+Programs decide; they never touch a clock, a store or the user's function. A performer performs each wish
 and sends the answer back in: `perform.py` in blocking code, `perform_async.py` in tasks. Failures of user code come
 back as values, so that a program can be read from top to bottom. What keeps a wish from being performed (the store
 is away, Ctrl-C) is thrown in, so that the holder of a claim can release it.

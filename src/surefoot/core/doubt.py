@@ -1,4 +1,4 @@
-"""What a run asks a person: how an in-doubt effect ended, or the answer to a question of its own."""
+"""What a run asks a person: how an in-doubt effect ended, or an answer to a question of its own."""
 
 from __future__ import annotations
 
@@ -225,5 +225,5 @@ _NOT_NAMEABLE: Final = (
     *("CancelledError", "KeyboardInterrupt", "SystemExit"),
 )
 """No cure suggests naming these in `not_done=`. Some prove it by themselves and were not believed, because they came
-from another call; the last ones cut off whatever they meet. For both, naming would change nothing. A group says nothing
+from another call; the last ones cut off any call. For both, naming would change nothing. A group says nothing
 about what succeeded."""

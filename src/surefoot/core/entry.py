@@ -570,7 +570,7 @@ class QuestionAsked(OfCall, frozen=True):
     schema: str = ""
     """The type of an answer, in words; for `ask`."""
     by: tuple[str, ...] = ()
-    """Who may answer; empty: anybody."""
+    """Who may answer; empty: any person."""
     due: Due | None = None
 
 

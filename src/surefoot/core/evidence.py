@@ -116,7 +116,8 @@ EFFECT_ENTRIES = (
 def fallbacks_before(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> list[FellBack] | None:
     """Earlier fallbacks that are set aside themselves: the entries they lost are still lost. None: not known.
 
-    Whatever sets records aside leaves a copy of its own record there, so if one copy is lost, the other remains.
+    Every operation that sets records aside leaves a copy of its own record there, so if one copy is lost, the other
+    remains.
     """
     standing = {record.seal for record in kept}
     found: dict[bytes, FellBack] = {}

@@ -1,8 +1,8 @@
 """What a run expects of the world: the last recorded value of each part, no matter who recorded it.
 
 What the run itself did is not drift: an effect that touches a part records how it left it. While an effect is in doubt,
-the parts that it touches are not judged. Settled as happened, they are taken as found. Settled as
-not happened, they must be as they were before it.
+the parts that it touches are not judged. After "happened" they are taken as found, after "not happened" they must be as
+they were before it.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Expectation:
         self.see([self._without_others(sight, before, since) for sight in after], address, seq)
 
     def settled(self, entry: EffectSettled, seq: int) -> None:
-        """Settled by its check, which knows how the effect left the world; or by a person, who has not told that."""
+        """Settled by its check, which knows how the effect left the world; or by a person: then that is unknown."""
         if entry.after:
             self.left(entry.address, entry.after, seq)
         else:
@@ -133,7 +133,7 @@ class Expectation:
         sights = tuple(sights)
         self.see(sights, f"{address}, before it ran", seq)
         for sight in sights:
-            self._begun.pop(sight.witness, None)  # An effect touched it: the run relies on it, whatever looked first.
+            self._begun.pop(sight.witness, None)  # An effect touched it: the run relies on it from now on.
         self._open[address] = sights
         self._begun_at[address] = self.version
 

@@ -1,4 +1,4 @@
-"""What an exception of an effect proves. "Failed" means: nothing was done, for certain. Anything else is doubt.
+"""What an exception of an effect proves. "Failed" means: certainly nothing was done. Anything else is doubt.
 
 Proofs are: an explicit statement of user code, the classes in `not_done=`, what is known of the client, a guard clause.
 With `not_done=()` only the explicit statement counts. All of this holds for exceptions that the effect's own code

@@ -1,7 +1,7 @@
 """Which worker may take a run up next, and from when on: what a worker searches for in the index.
 
 Derived from the same entries as the run's status, in one place, so that the writer of an entry and every process that
-folds it later come to the same answer.
+folds it later get the same answer.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The seal is SHA-256 over: format domain, store id, run id, then sequence, epoch, time, kind, schema,
 codec, key id, the previous seal, the body's length and the body. So a record cannot be altered, moved
-to another run, store or place, reordered or cut out without its seal, or its successor's, failing.
+to another run, store or place, reordered or cut out without breaking its seal or its successor's.
 """
 
 from __future__ import annotations

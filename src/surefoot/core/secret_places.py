@@ -1,5 +1,4 @@
-"""Secrets are not recorded: a recorded value is completed with the secrets that the value at hand has in the same
-places.
+"""Secrets are not recorded: a recorded value is completed with those that the value at hand has in the same places.
 
 All else stays as recorded. Where the value at hand has no such place, or where it is unclear which of its secrets
 belongs there (a set; a list whose items were exchanged), there is no answer: another secret would be a guess.

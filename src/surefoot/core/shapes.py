@@ -2,8 +2,8 @@
 
 The class of an installed package changes with an upgrade, and the person who upgrades cannot describe the change. So
 fields that a recorded value lacks take the class's default, fields that the class no longer has are dropped, and both
-are reported once. A class of the user's own is described by the user: `sf.upcast`, or `sf.register(…, version=2,
-added={…})`.
+are reported once. The user describes a class of their own:
+`sf.upcast`, or `sf.register(…, version=2, added={…})`.
 """
 
 from __future__ import annotations

@@ -327,7 +327,7 @@ class RunState:
     def is_answered(self, still: Entry) -> bool:
         """Whether a run with this stop could go on: an answer or a cancellation came before the stop was written."""
         if not self.news:
-            return False  # Nothing was written since the run was taken up.
+            return False  # No visitor has written since the run was taken up.
         if self.cancel is not None:
             return True
         children = still.children if isinstance(still, RunSuspended | RunStopped) else ()

@@ -1,5 +1,4 @@
-"""Verbs of a store that follow from its other verbs. A backend inherits them, and overrides those that it can do
-faster.
+"""Verbs of a store that follow from its other verbs. A backend inherits them, and overrides some to be faster.
 
 The defaults are those of a store without a clock, a lease or a file of its own.
 """

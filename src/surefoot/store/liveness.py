@@ -1,4 +1,4 @@
-"""Which workers are alive, for certain: every process holds a lock on a file of its own beside the store.
+"""Which workers are certainly alive: every process holds a lock on a file of its own beside the store.
 
 The operating system drops the lock when the process ends, however it ends, so a worker is dead if and only if
 its lock can be taken. Process ids are no evidence (containers, reuse), nor are times.

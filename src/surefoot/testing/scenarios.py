@@ -155,7 +155,7 @@ class Stage:
         gc.freeze()  # Else the first collection in a child copies every page that we share with it.
 
     def uninterrupted(self, name: str, *, eyes: bool = False) -> Seen:
-        """The workflow without a kill, to compare with. It stays on disk. With `eyes`, the changes of each effect are noted."""
+        """The workflow without a kill, to compare with. Stays on disk. `eyes`: note the changes of each effect."""
         begun = time.monotonic()
         seen = self._play(self._scratch / name, Strike(eyes=eyes))
         taken = time.monotonic() - begun

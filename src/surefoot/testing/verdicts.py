@@ -355,7 +355,7 @@ class Case:
         return STEP if Traces(self._before).reaches(event.call) else STATE  # Its own change, or a global.
 
     def _unexplained(self, world: tuple[str, ...]) -> Wrong:
-        """No call was executed twice: the cause is the workflow's own lines, or a call that relied on the earlier process."""
+        """No call was executed twice: it was the workflow's own lines, or a call that relied on the earlier process."""
         off = [one.name for one in self._differences]
         ours = [self._traces.own_lines(name) for name in off]
         resumed = _of(probe.BEGUN, self._after)

@@ -30,7 +30,7 @@ READY: Final = "ready"
 PRUNED: Final = "pruned"
 
 ORDER: Final = (DAMAGED, STOPPED, WAITING, ABANDONED, READY, QUEUED)
-"""Runs that need a person come first, in this order; then those that left effects behind; then the rest, newest first."""
+"""Runs that need a person come first, in this order; then those that left effects; then the rest, newest first."""
 NAMED_RUNS: Final = 3
 """How many of the awaited runs are named; the others are only counted."""
 
@@ -57,7 +57,7 @@ class Asked(Struct, frozen=True):
     wanted: str
     """JSON Schema of an answer; empty: anything."""
     by: tuple[str, ...]
-    """Who may answer; empty: anybody."""
+    """Who may answer; empty: any person."""
     due: int
     """The end of its time, microseconds since 1970; 0: for ever."""
     shown: str

@@ -1,4 +1,4 @@
-"""A call as the code asks for it now, and what the search for its record can come to: one of the answers below."""
+"""A call as the code asks for it now, and the results of the search for its record: one of the answers below."""
 
 from __future__ import annotations
 

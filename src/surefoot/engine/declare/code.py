@@ -3,7 +3,7 @@
 The digest decides nothing about a call, nor whether a run is rehearsed: data that modules read is no part of it. It
 only shows whether two processes run the same code: which worker tries a run first during a rollout. A digest that
 differs for no reason costs a little; one that is equal by mistake is the fault to avoid. So where anything is unknown
-(code from a notebook, code without a file), there is no digest, and no digest never counts as equal.
+(code from a notebook, code without a file), there is no digest, and a missing digest never counts as equal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which process drives a run: the claim in the journal, and whether that process lives."""
+"""Which process drives a run: the claim in the journal, and whether that process is alive."""
 
 from __future__ import annotations
 

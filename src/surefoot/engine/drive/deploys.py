@@ -1,7 +1,7 @@
 """While a new version is rolled out, workers with old and with new code serve one queue.
 
 The code here may be unable to go on with a run, while the code of another worker can. So the run is released,
-untouched, as long as such a worker lives and serves it, for at most ten minutes. After that it is stopped, and a person
+untouched, while such a worker is alive and serves it, for at most ten minutes. After that it is stopped, and a person
 is asked.
 """
 

@@ -1,4 +1,4 @@
-"""The rehearsals before a drive: the code is replayed dry, and any stop comes before an execution.
+"""The rehearsals before a drive: the code is replayed dry, so that a stop comes before anything is executed.
 
 A rehearsal that finds inserted calls is repeated with that knowledge. `gate.py` has a single rehearsal, and what it
 finds.

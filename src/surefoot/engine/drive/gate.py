@@ -1,4 +1,4 @@
-"""The gate: before a run goes on, the code is replayed dry, and any stop comes before an execution.
+"""The gate: before a run goes on, the code is replayed dry, so that a stop comes before anything is executed.
 
 A rehearsal is a session that only replays: the journal answers recorded calls, each branch ends at its first call
 without an outcome, no check and no witness looks, nothing is claimed and nothing is written. The findings are judged at

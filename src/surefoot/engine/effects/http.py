@@ -5,8 +5,7 @@ What an answer proves (RFC 9110):
 - no connection: nothing was sent, so nothing happened.
 - 429, 425, and 503 with Retry-After: the server did not accept it; tried again at the time it names.
 - any other 4xx, and 501: refused, nothing happened. Except 408, which a gateway may answer after it has passed the
-request
-  on; and 409 when a request is repeated under its key: then the first one may be under way.
+  request on; and 409 when a request is repeated under its key: then the first one may be under way.
 - 3xx (an answer to a POST that was carried out may well be one), other 5xx, a time-out, a lost connection: in doubt.
 Redirections are not followed: a request that changes something goes where it was sent, or nowhere.
 """

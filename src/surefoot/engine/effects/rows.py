@@ -1,5 +1,4 @@
-"""One row, written to a table of the user: inserted, or updated if its key exists. Doing it twice has the effect of
-once.
+"""One row, written to a table of the user: inserted, or updated if its key exists. Twice has the effect of once.
 
 Names of tables and columns are no data: only plain identifiers are accepted, and they are quoted; values are bound.
 """

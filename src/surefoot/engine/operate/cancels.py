@@ -1,5 +1,4 @@
-"""The end of a cancelled run that no process drives. With its code at hand, its sagas are undone; else an alert is
-sent.
+"""The end of a cancelled run that no process drives. With its code, its sagas are undone; else people are alerted.
 
 The request is on record before anything here begins. A process that takes the run up meanwhile finds it at the first
 verb, and the run ends there instead.

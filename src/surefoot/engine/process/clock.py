@@ -11,7 +11,7 @@ from typing import Protocol
 from surefoot.core.timer import Moment
 
 LOOK_SECONDS = 0.25
-"""How often a sleeping run looks for a cancellation or an answer."""
+"""How often a sleeping run checks for a cancellation or an answer."""
 
 
 class Clock(Protocol):

@@ -91,7 +91,7 @@ class Committer:
         """Blocking: returns the ticket when it is durable, or when it is certain that it is not.
 
         `make` is called and its ticket queued under `order`, so that the entries of a run are written in the
-        order in which they were handed over.
+        order in which they were given.
         """
         ticket: Ticket | None = None
         try:
@@ -129,7 +129,7 @@ class Committer:
                 self._leader = WRITER
 
     def unwritten(self) -> int:
-        """How many entries are handed over and not on disk yet."""
+        """How many entries are given to the committer and not on disk yet."""
         with self._mutex:
             return sum(len(ticket.entries) for ticket in (*self._queue, *self._batch) if not ticket.done)
 

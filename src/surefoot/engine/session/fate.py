@@ -1,6 +1,6 @@
 """Whether a process that began a call may still be in it: by its lock, by its lease, or unknown.
 
-A silent process is not dead. Its lock proves its death, where the lock can be taken; a lease that ran out only
+A silent process need not be dead. Its lock proves its death, where the lock can be taken; a lease that ran out only
 means that others may go on without the process.
 """
 

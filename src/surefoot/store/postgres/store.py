@@ -2,8 +2,8 @@
 
 An append is one statement, and so one transaction and one round trip: a function on the server moves each run's head
 if it is the expected one, and writes the records and the row. Nothing is held between two statements, neither locks nor
-if it is the expected one, and writes the records and the row. Nothing is held between two statements, neither locks nor
 session state. So a paused client blocks no other, a pooler may be in between, and a statement that was delayed in the
+network finds that the head it names has moved.
 
 If the acknowledgement is lost, the same statement is sent again. A conflict may then be our own commit: then the record
 at our last position has our seal.

@@ -866,7 +866,7 @@ def _configure(writer: apsw.Connection, path: str) -> None:
 
 
 def _keep_log_on_close(writer: apsw.Connection) -> None:
-    """An existing log is overwritten and not extended: commits are quicker."""
+    """An existing log is overwritten and not extended: commits are faster."""
     on = array("i", [1])
     writer.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, on.buffer_info()[0])
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import pytest
 
 import surefoot as sf
 from surefoot.engine.declare.declared import Declared, declared
+from surefoot.engine.declare.signals import RunSignal
+from surefoot.engine.verbs.strands import Strand
 
 
 @sf.step
@@ -59,3 +67,177 @@ def test_anything_else_is_declared_as_nothing():
     assert declared(print) is None
     assert declared(Thing()) is None
     assert declared(None) is None
+
+
+# -- E2: strands -------------------------------------------------------------------------------------
+
+
+@sf.step
+async def alook(n: int = 0) -> int:
+    return n
+
+
+@sf.effect(approve=True)
+async def pay(n: int) -> int:
+    return n
+
+
+@sf.effect
+async def mail(n: int) -> int:
+    return n
+
+
+def addresses(run_id: str = "r") -> list[str]:
+    return sorted(call.address for call in sf.get_run(run_id).steps())
+
+
+async def under(label: str, body: Callable[[], Awaitable[Any]]) -> Any:
+    """As a framework's tool call: in a task of its own, under a label that is on record."""
+    strand = Strand()
+    try:
+        with strand.entered(label):
+            return await body()
+    finally:
+        strand.join()
+
+
+def test_strands_that_a_framework_gathers_are_named_by_their_labels():
+    """The order in which the tasks begin does not matter: a plain asyncio.gather is enough."""
+
+    @sf.workflow
+    async def wf() -> list[int]:
+        return await asyncio.gather(*(under(f"call_{n}", partial(alook, n)) for n in (3, 1, 2)))
+
+    assert asyncio.run(wf.run("r")) == [3, 1, 2]
+    assert addresses() == ["[call_1]/alook#1", "[call_2]/alook#1", "[call_3]/alook#1"]
+    assert asyncio.run(wf.run("r")) == [3, 1, 2]
+
+
+def test_a_stop_in_one_strand_keeps_no_later_sibling_from_asking():
+    """With sf.scope a sibling that opens after the first question would stop before its own: two resumes for two answers."""
+    asked = asyncio.Event()
+
+    async def first() -> None:
+        try:
+            await pay(1)
+        finally:
+            asked.set()
+
+    async def second() -> None:
+        await asked.wait()
+        await under("call_2", partial(pay, 2))
+
+    @sf.workflow
+    async def wf() -> None:
+        await asyncio.gather(under("call_1", first), second(), return_exceptions=True)
+
+    with pytest.raises(sf.WaitingForAnswer) as stop:
+        asyncio.run(wf.run("r"))
+
+    assert {each.address for each in stop.value.stops} == {"[call_1]/pay#1.approval", "[call_2]/pay#1.approval"}
+
+
+def test_a_stop_that_is_passed_on_is_felt_by_the_code_around():
+    """A framework may swallow what its tool raised. The run must not go on with what came of it."""
+
+    @sf.workflow
+    async def wf() -> int:
+        strand = Strand()
+        try:
+            with strand.entered("call_1"):
+                await pay(1)
+        except RunSignal as signal:
+            strand.pass_on(signal)
+        return await mail(2)
+
+    with pytest.raises(sf.WaitingForAnswer):
+        asyncio.run(wf.run("r"))
+    assert "mail" not in str(addresses())
+
+
+def test_one_strand_counts_on_in_whichever_task_its_next_turn_is():
+    """A loop makes its first turn in a task of its own, and the others in the caller's."""
+
+    @sf.workflow
+    async def wf() -> list[int]:
+        strand = Strand()
+
+        async def turn(n: int) -> int:
+            with strand.entered("agent", felt=True):
+                return await alook(n)
+
+        return [await asyncio.create_task(turn(1)), await turn(2)]
+
+    assert asyncio.run(wf.run("r")) == [1, 2]
+    assert addresses() == ["[agent]/alook#1", "[agent]/alook#2"]
+
+
+def test_two_strands_may_not_count_under_one_label():
+    """Two agents of one name side by side: timing would decide whose answer is whose."""
+
+    @sf.workflow
+    async def wf() -> None:
+        both = Strand(), Strand()
+        for strand in both:
+            with strand.entered("agent"):
+                await alook()
+
+    with pytest.raises(sf.UsageError, match=r"\[agent\] was opened by another task.*sf\.gather"):
+        asyncio.run(wf.run("r"))
+
+
+def test_a_strand_that_was_joined_leaves_its_labels_to_the_next():
+    @sf.workflow
+    async def wf() -> None:
+        await under("agent", alook)
+        await under("agent", alook)
+
+    asyncio.run(wf.run("r"))
+    assert addresses() == ["[agent]/alook#1", "[agent]/alook#2"]
+
+
+def test_what_strands_did_is_undone_with_the_saga_around_them():
+    """Tools of an agent inside `async with sf.saga()`."""
+    taken_back = []
+
+    @sf.effect
+    async def book(n: int) -> int:
+        return n
+
+    @book.undo
+    async def _(n: int, result: int) -> None:
+        taken_back.append(result)
+
+    @sf.workflow
+    async def wf() -> None:
+        async with sf.saga():
+            await asyncio.gather(*(under(f"call_{n}", partial(book, n)) for n in (1, 2)))
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        asyncio.run(wf.run("r"))
+    assert sorted(taken_back) == [1, 2]
+
+
+def test_a_loop_inside_a_blocking_workflow_is_refused_with_the_cure():
+    @sf.workflow
+    def wf() -> None:
+        asyncio.run(under("call_1", alook))
+
+    with pytest.raises(sf.UsageError, match="async def"):
+        wf.run("r")
+
+
+def test_a_strand_inside_an_effect_is_refused():
+    """An effect is one recorded call: what a framework does in it would have no intent of its own."""
+
+    @sf.effect
+    async def whole() -> None:
+        await under("call_1", alook)
+
+    @sf.workflow
+    async def wf() -> None:
+        await whole()
+
+    with pytest.raises(sf.UsageError, match="inside effect whole#1"):
+        asyncio.run(wf.run("r"))

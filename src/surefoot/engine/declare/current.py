@@ -100,8 +100,12 @@ class Line:
         return line is not None
 
     def join(self) -> None:
-        forks, self._forks = self._forks, []
-        for line in forks:
+        for line in list(self._forks):
+            self.join_one(line)
+
+    def join_one(self, line: Line) -> None:
+        if line in self._forks:
+            self._forks.remove(line)
             line._joined = True
             self.deeds += line.deeds
             for _, deeds in sorted(line.strays.items()):

@@ -12,7 +12,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.engine.declare.declared import Declared, declared
-from surefoot.engine.declare.signals import RunSignal
+from surefoot.engine.declare.signals import ReleaseSignal, RunSignal
 from surefoot.engine.verbs.strands import Strand
 
 
@@ -240,4 +240,53 @@ def test_a_strand_inside_an_effect_is_refused():
         await whole()
 
     with pytest.raises(sf.UsageError, match="inside effect whole#1"):
+        asyncio.run(wf.run("r"))
+
+
+# -- E3: an error that leaves the run open -----------------------------------------------------------
+
+
+def test_a_run_that_is_released_with_an_error_has_not_failed():
+    """A node of a graph that raises is tried again by the graph: a failed run would be over for good."""
+    tries = []
+
+    @sf.workflow
+    def wf() -> int:
+        look(1)
+        tries.append(1)
+        if len(tries) == 1:
+            raise ReleaseSignal(ValueError("not yet"))
+        return 7
+
+    with pytest.raises(ValueError, match="not yet"):
+        wf.run("r")
+    assert sf.get_run("r").status == "queued"
+    assert [entry.data["why"] for entry in sf.get_run("r").entries() if entry.kind == "RunReleased"] == [
+        "ValueError: not yet"
+    ]
+    assert wf.run("r") == 7
+
+
+def test_a_released_async_run_gives_the_error_itself():
+    @sf.workflow
+    async def wf() -> None:
+        await alook()
+        raise ReleaseSignal(KeyError("gone"))
+
+    with pytest.raises(KeyError, match="gone"):
+        asyncio.run(wf.run("r"))
+    assert sf.get_run("r").status == "queued"
+
+
+def test_a_stop_counts_more_than_the_error_that_releases():
+    """The graph may turn a question into an exception of its own: the run stands at its question."""
+
+    @sf.workflow
+    async def wf() -> None:
+        try:
+            await pay(1)
+        except RunSignal:
+            raise ReleaseSignal(ValueError("paused")) from None
+
+    with pytest.raises(sf.WaitingForAnswer):
         asyncio.run(wf.run("r"))

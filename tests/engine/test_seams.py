@@ -290,3 +290,68 @@ def test_a_stop_counts_more_than_the_error_that_releases():
 
     with pytest.raises(sf.WaitingForAnswer):
         asyncio.run(wf.run("r"))
+
+
+# -- E10: questions from a blocking tool -------------------------------------------------------------
+
+
+def settle(order: str) -> str:
+    """A tool as most people write them: blocking, and the framework hands it to a thread."""
+    amount = look(3)
+    if not sf.approve(f"Settle {order}?", details={"amount": amount}):
+        return "denied"
+    note = sf.ask("Which note?", type=str)
+    sf.sleep(0.001)
+    return f"{amount} {note} {sf.gather(lambda: look(1), lambda: look(2))}"
+
+
+def test_a_blocking_tool_in_a_thread_asks_and_waits_like_any_code():
+    @sf.workflow
+    async def wf() -> str:
+        return await under("call_1", partial(asyncio.to_thread, settle, "o-7"))
+
+    with pytest.raises(sf.WaitingForAnswer):
+        asyncio.run(wf.run("r"))
+    sf.get_run("r").answer("[call_1]/approve#1", True)
+    with pytest.raises(sf.WaitingForAnswer):
+        asyncio.run(wf.run("r"))
+    sf.get_run("r").answer("[call_1]/ask#1", "ok")
+
+    assert asyncio.run(wf.run("r")) == "3 ok [1, 2]"
+    assert asyncio.run(wf.run("r")) == "3 ok [1, 2]"
+
+
+def test_a_question_of_a_blocking_tool_may_be_waited_for():
+    """`wait=`: the thread waits, and the loop goes on."""
+    ticks = []
+
+    async def tick() -> None:
+        while True:
+            ticks.append(1)
+            if len(ticks) == 3:
+                await asyncio.to_thread(sf.get_run("r").answer, "approve#1", False)
+            await asyncio.sleep(0.05)
+
+    @sf.workflow
+    async def wf() -> str:
+        return await asyncio.to_thread(settle, "o-7")
+
+    async def main() -> str:
+        beside = asyncio.create_task(tick())
+        try:
+            return await wf.using(wait="20s").run("r")
+        finally:
+            beside.cancel()
+
+    assert asyncio.run(main()) == "denied"
+
+
+def test_a_blocking_question_in_the_loop_itself_is_still_refused():
+    """It would hold up the loop and everything else in it."""
+
+    @sf.workflow
+    async def wf() -> str:
+        return settle("o-7")
+
+    with pytest.raises(sf.UsageError, match="blocks, and this workflow is async"):
+        asyncio.run(wf.run("r"))

@@ -359,9 +359,12 @@ def require_task(verb: str) -> Place:
 
 
 def require_blocking(verb: str) -> Place:
-    """The place of a verb that blocks: in a task it would hold up the loop and everything else in it."""
+    """The place of a verb that blocks: in a task it would hold up the loop and everything else in it.
+
+    In a thread that the task has handed a blocking function to, it holds up nobody but that task, which waits for it.
+    """
     place = require_branch(verb)
-    if not isinstance(place.owner, int):
+    if not isinstance(place.owner, int) and (running_loop() is not None or not place.is_lent(threading.get_ident())):
         raise place.misused(
             f"sf.{verb}() blocks, and this workflow is async. "
             f"Use `import surefoot.aio as sf` and `await sf.{verb}(...)`."

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 import surefoot as sf
+import surefoot.aio as asf
+from surefoot.engine import seams
+from surefoot.engine.declare import call_spec
 from surefoot.engine.declare.declared import Declared, declared
 from surefoot.engine.declare.signals import ReleaseSignal, RunSignal
 from surefoot.engine.verbs.strands import Strand
@@ -355,3 +358,144 @@ def test_a_blocking_question_in_the_loop_itself_is_still_refused():
 
     with pytest.raises(sf.UsageError, match="blocks, and this workflow is async"):
         asyncio.run(wf.run("r"))
+
+
+# -- E11, and what else a wrapped tool needs ---------------------------------------------------------
+
+
+def wrapped(fn: Callable[..., Any], names: dict[str, object], **options: Any) -> Any:
+    """As an adapter makes an effect of a tool that it does not own."""
+
+    async def body(**arguments: Any) -> Any:
+        return await asyncio.to_thread(fn, **arguments)
+
+    body.__name__, body.__qualname__, body.__module__ = "charge", "charge", "tool"
+    body.__signature__ = seams.signature(names)
+    return seams.as_tool(sf.effect(**options)(body), fn)
+
+
+def charge(card: str, cents: int = 100) -> str:
+    if cents < 0:
+        raise ValueError("no such amount")
+    return f"{card} {cents}"
+
+
+def test_the_arguments_of_a_wrapped_tool_are_recorded_flat():
+    """A person who settles or approves it reads `cents`, not a function's `arguments`."""
+    tool = wrapped(charge, {"card": None, "cents": None})
+
+    @sf.workflow
+    async def wf() -> str:
+        return await tool(card="c", cents=5)
+
+    assert asyncio.run(wf.run("r")) == "c 5"
+    call = next(iter(sf.get_run("r").steps()))
+    assert call.args == '{"card":"c","cents":5}'
+
+
+def test_a_tool_may_leave_parameters_out_and_be_given_others():
+    """What a model asks for need not fit the schema: that is for the tool to say, and no crash of ours."""
+    seen = []
+    tool = wrapped(lambda **given: seen.append(given), {"card": None, "cents": 7})
+
+    @sf.workflow
+    async def wf() -> None:
+        await tool(card="c")
+        await tool(card="c", tip=1)
+
+    asyncio.run(wf.run("r"))
+    assert seen == [{"card": "c"}, {"card": "c", "tip": 1}]
+
+
+def test_parameters_that_are_no_names_in_python_have_no_signature():
+    assert seams.signature({"user-id": None}) is None
+    assert seams.signature({"from": None}) is None
+    assert str(seams.signature({"others": 1})) == "(*, others=1, **other_arguments)"
+
+
+def test_a_guard_clause_of_the_users_function_counts_below_the_wrapper():
+    """`raise ValueError` at the top of a tool asks nobody: it is the model that gets it."""
+    tool = wrapped(charge, {"card": None, "cents": None})
+
+    @sf.workflow
+    async def wf() -> str:
+        with pytest.raises(ValueError, match="no such amount"):
+            await tool(card="c", cents=-1)
+        return "went on"
+
+    assert asyncio.run(wf.run("r")) == "went on"
+
+
+def test_a_tool_is_not_taken_for_a_function_that_lost_its_decorator():
+    """`charge` is a plain function in this module, and the effect of that name is made of it by an adapter."""
+
+    @sf.workflow
+    async def wf() -> str:
+        done = await wrapped(charge, {"card": None})(card="c")
+        await asf.approve("ok?")
+        return done
+
+    with pytest.raises(sf.WaitingForAnswer):
+        asyncio.run(wf.run("r"))
+    call_spec._effects.pop("charge")
+    sf.get_run("r").answer("approve#1", True)
+    assert asyncio.run(wf.run("r")) == "c 100"
+
+
+def test_a_no_can_be_told_from_other_failures():
+    """A framework has words of its own for a tool that was not approved."""
+
+    @sf.workflow
+    async def wf() -> list[str]:
+        try:
+            await pay(1)
+        except sf.Denied as no:
+            return [no.by, no.note, str(no)]
+        return []
+
+    with pytest.raises(sf.WaitingForAnswer):
+        asyncio.run(wf.run("r"))
+    sf.get_run("r").answer("pay#1.approval", False, by="ann", note="too much")
+    for _ in range(2):
+        assert asyncio.run(wf.run("r")) == ["ann", "too much", "pay#1 was denied by ann: too much"]
+
+
+def test_what_an_adapter_refuses_stops_the_run_whatever_the_framework_makes_of_it():
+    @sf.workflow
+    async def wf() -> str:
+        try:
+            raise seams.refused(sf.UsageError("two at once"))
+        except Exception:
+            return "swallowed"
+
+    with pytest.raises(sf.UsageError, match="two at once"):
+        asyncio.run(wf.run("r"))
+
+
+def test_outside_of_a_run_the_seams_say_so():
+    assert not seams.in_run()
+    assert not seams.in_call()
+    assert not seams.replays()
+    assert seams.key_or_none() is None
+    assert str(seams.refused(sf.UsageError("x"))) == "x"
+
+
+def test_inside_a_run_they_tell_where_the_code_is():
+    seen = []
+
+    @sf.effect
+    async def act() -> None:
+        seen.append((seams.in_run(), seams.in_call(), seams.key_or_none() == sf.key()))
+
+    @sf.workflow
+    async def wf() -> None:
+        seen.append((seams.in_run(), seams.in_call(), seams.key_or_none()))
+        await act()
+
+    asyncio.run(wf.run("r"))
+    assert seen == [(True, False, None), (False, True, True)]
+
+
+def test_what_can_be_stored_is_told_without_storing_it():
+    assert seams.storable({"a": [1, None, b"x"]})
+    assert not seams.storable(object())

@@ -12,6 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from surefoot.core import values
+from surefoot.core.choice import OnCrash, one_of
+from surefoot.core.retry import Backoff
+from surefoot.core.timer import Duration
 from surefoot.engine.declare import current
 from surefoot.engine.declare.call_spec import CallSpec
 from surefoot.engine.declare.current import Place
@@ -24,7 +27,8 @@ E = TypeVar("E", bound=UsageError)
 F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
-    "Declared", "ReleaseSignal", "RunSignal", "Strand", "as_tool", "declared", "in_call", "in_run", "key_or_none", "refused",
+    "Backoff", "Declared", "Duration", "OnCrash", "ReleaseSignal", "RunSignal", "Strand", "as_tool", "declared", "in_call", "in_run", "key_or_none",
+    "one_of", "refused",
     "replays", "signature", "storable", "warn_once",
 ]  # fmt: skip
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from surefoot.engine.declare import current, lines
 from surefoot.engine.declare.current import Place
@@ -42,11 +41,22 @@ class Strand:
         """What has stopped it, where the code around has not felt that yet."""
 
     def is_here(self) -> bool:
-        """Whether the code at hand is at the place the strand was made at, or below."""
-        place = current.get()
-        while isinstance(place, Place) and place is not self.around:
-            place = place.parent
-        return place is self.around
+        """Whether the code at hand is at the place the strand was made at."""
+        return current.get() is self.around
+
+    @property
+    def driver(self) -> object:
+        """Whatever drives the run: another one for each drive and each rehearsal."""
+        return self.around.session
+
+    @property
+    def path(self) -> str:
+        """The scope around its labels."""
+        return self.around.scope.path
+
+    def is_owner(self, task: object) -> bool:
+        """Whether that task is the one whose code is around: it makes one call after the other."""
+        return task is self.around.owner
 
     @contextmanager
     def entered(self, label: str, *, felt: bool = False) -> Iterator[None]:
@@ -85,5 +95,5 @@ class Strand:
 
     def pass_on(self, signal: RunSignal) -> RunSignal:
         """The code around stops, too, whatever a framework makes of the signal."""
-        stop: Any = self.stop if isinstance(self.stop, RunSignal) else signal
+        stop = self.stop if isinstance(self.stop, RunSignal) else signal
         return self.around.session.stops.felt(self.around, stop)

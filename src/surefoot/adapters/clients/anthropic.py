@@ -1,0 +1,20 @@
+"""The client of Anthropic."""
+
+from __future__ import annotations
+
+from surefoot.adapters.clients.table import Method, Table
+
+TABLE = Table(
+    package="anthropic",
+    extra="anthropic",
+    least="2.8",
+    below="3",
+    methods={
+        "messages.create": Method(
+            "anthropic.types:Message", "anthropic.types:RawMessageStreamEvent", "messages", "system"
+        ),
+        "messages.count_tokens": Method("anthropic.types:MessageTokensCount"),
+    },
+    acting=frozenset({"code_execution", "mcp_toolset"}),
+    acting_arguments=frozenset({"mcp_servers", "container"}),
+)

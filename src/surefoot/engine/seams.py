@@ -27,7 +27,7 @@ E = TypeVar("E", bound=UsageError)
 F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
-    "Backoff", "Declared", "Duration", "OnCrash", "ReleaseSignal", "RunSignal", "Strand", "as_tool", "declared", "in_call", "in_run", "key_or_none",
+    "Backoff", "Declared", "Duration", "OnCrash", "ReleaseSignal", "RunSignal", "Strand", "as_tool", "declared", "driver", "in_call", "in_run", "key_or_none",
     "one_of", "refused",
     "replays", "signature", "storable", "warn_once",
 ]  # fmt: skip
@@ -43,6 +43,12 @@ def in_call() -> bool:
     """Whether the code at hand is the body of a step or an effect."""
     place = current.get()
     return isinstance(place, Place) and place.inside is not None
+
+
+def driver() -> object | None:
+    """Whatever drives the run here: another one for each drive and each rehearsal."""
+    place = current.get()
+    return place.session if isinstance(place, Place) else None
 
 
 def replays() -> bool:

@@ -24,13 +24,13 @@ from agents.run_config import ToolErrorFormatterArgs
 from agents.run_internal.items import REJECTION_MESSAGE
 
 import surefoot.aio as sf
-from surefoot.adapters import contexts, extras, policy
+from surefoot.adapters import calls, extras, policy
 from surefoot.adapters.contexts import Shared
 from surefoot.adapters.openai_agents import BELOW, LEAST, guardrails, loops
 from surefoot.adapters.policy import Tool
 from surefoot.adapters.records import result_of
 from surefoot.adapters.turns import Turn
-from surefoot.engine.seams import Declared, as_tool, declared, in_run, key_or_none, refused, signature
+from surefoot.engine.seams import Declared, declared, in_run, key_or_none, refused
 
 KEY = "surefoot/key"
 """Under this name the idempotency key of a call travels in the `_meta` of an MCP request."""
@@ -253,47 +253,20 @@ def _recorded(durable: DurableTool, said: Tool, *, approve: bool) -> Callable[..
         with call.shared.watched(call.context.context, is_given=is_given) as watch:
             return watch.packed(_plain(tool, await durable.execute(call.context, given)))
 
-    body.__name__ = body.__qualname__ = tool.name
-    body.__module__ = "tool"
-    found = signature(_parameters(tool.params_json_schema))
-    if found is not None:
-        body.__signature__ = found  # type: ignore[attr-defined]
-    timeout = said.timeout or tool.timeout_seconds
-    if said.kind == "step":
-        return as_tool(sf.step(name=tool.name, retries=said.retries, backoff=said.backoff, timeout=timeout)(body))
-    call = sf.effect(
-        name=tool.name, on_crash="ask" if said.check else said.on_crash, retries=said.retries, backoff=said.backoff,
-        timeout=timeout, touches=said.touches, key_ttl=said.key_ttl, approve=approve, not_done=said.not_done,
-        in_flight=said.in_flight, was=said.was,
-    )(body)  # fmt: skip
-    if said.check is not None:
-        call.check(policy.some_of(said.check))
-    if said.undo is not None:
-        call.undo(_undoing(said.undo))
-    return as_tool(call, function_of(tool))
-
-
-def _undoing(undo: Callable[..., Any]) -> Callable[..., Any]:
-    """It gets what the tool gave, without what is recorded beside it."""
-    taking = policy.some_of(undo)
-
-    async def undone(*, result: Any, **arguments: Any) -> Any:
-        found = taking(**arguments, result=contexts.result_in(result))
-        return await found if inspect.isawaitable(found) else found
-
-    return undone
+    return calls.recorded(
+        tool.name,
+        tool.params_json_schema,
+        said,
+        body,
+        approve=approve,
+        timeout=tool.timeout_seconds,
+        fn=function_of(tool),
+    )
 
 
 def _plain(tool: FunctionTool, value: Any) -> Any:
     adapter = tool._output_type_adapter
     return result_of(tool.name, value) if adapter is None else adapter.dump_python(value, mode="json")
-
-
-def _parameters(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: each.get("default") if isinstance(each, dict) else None
-        for name, each in schema.get("properties", {}).items()
-    }
 
 
 def function_of(tool: FunctionTool) -> Any:

@@ -36,7 +36,8 @@ from agents import (
 
 import surefoot as sf
 import surefoot.aio as asf
-from surefoot.adapters import extras
+from surefoot.adapters import versions
+from surefoot.adapters.openai_agents import PACKAGES
 from surefoot.openai_agents import durable
 from surefoot.testing.clock import FastClock, installed
 from tests.suites.openai_agents.stage import Script, addresses, call, counted, killed_at, trace, traces
@@ -620,17 +621,13 @@ def test_run_sync_in_a_blocking_workflow_names_the_async_one():
 
 
 @pytest.mark.parametrize(
-    ("version", "why"), [(None, "is not installed"), ("0.20.1", "tested with 0.24"), ("0.26.0", "below 0.26")]
+    ("version", "why"),
+    [(None, "is not installed"), ("0.20.1", "from 0.24 on"), ("0.26.0", "below 0.26"), ("0.26rc1", "below 0.26")],
 )
 def test_a_missing_or_untested_sdk_is_refused_with_the_command(monkeypatch, version, why):
-    def found(_: str) -> str:
-        if version is None:
-            raise extras.metadata.PackageNotFoundError
-        return str(version)
-
-    monkeypatch.setattr(extras.metadata, "version", found)
+    monkeypatch.setattr(versions, "installed", lambda _: version)
     with pytest.raises(sf.UsageError, match=rf"(?s){why}.*pip install 'surefoot\[openai-agents\]'"):
-        extras.require("openai-agents", "openai-agents", least="0.24", below="0.26")
+        versions.require("openai-agents", PACKAGES)
 
 
 def test_a_call_id_twice_in_one_answer_runs_once_or_is_refused_by_the_sdk():

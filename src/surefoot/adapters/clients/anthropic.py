@@ -7,8 +7,7 @@ from surefoot.adapters.clients.table import Method, Table
 TABLE = Table(
     package="anthropic",
     extra="anthropic",
-    least="2.8",
-    below="3",
+    tested=("2.8", "3"),
     methods={
         "messages.create": Method(
             "anthropic.types:Message", "anthropic.types:RawMessageStreamEvent", "messages", "system"

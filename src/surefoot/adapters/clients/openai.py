@@ -8,8 +8,7 @@ _CHAT = "openai.types.chat:ChatCompletion"
 TABLE = Table(
     package="openai",
     extra="openai",
-    least="3.40",
-    below="4",
+    tested=("3.40", "4"),
     methods={
         "chat.completions.create": Method(_CHAT, f"{_CHAT}Chunk", "messages"),
         "responses.create": Method(

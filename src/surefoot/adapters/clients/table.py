@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from surefoot.adapters.versions import Range
+
 _WORDS_OF_OURS = frozenset({"system", "developer"})
 
 
@@ -29,8 +31,7 @@ class Table:
 
     package: str
     extra: str
-    least: str
-    below: str
+    tested: Range
     methods: Mapping[str, Method]
     acting: frozenset[str]
     """Beginnings of the types of hosted tools that act by themselves."""

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, Self, TypeVar
 
 import surefoot.aio as sf
-from surefoot.adapters import extras
+from surefoot.adapters import versions
 from surefoot.adapters.clients import anthropic, openai
 from surefoot.adapters.clients.table import Method, Table, joined, split
 from surefoot.adapters.records import Form, jsonable
@@ -37,7 +37,7 @@ def wrapped(client: C) -> C:
     names = {cls.__name__ for cls in type(client).__mro__}
     if table is None or not names & {"SyncAPIClient", "AsyncAPIClient"}:
         raise sf.UsageError(f"sf.wrap takes a client of {' or '.join(TABLES)}, not {type(client).__name__}")
-    extras.require(table.package, table.extra, least=table.least, below=table.below)
+    versions.require(table.extra, {table.package: table.tested})
     return Wrapped(client, "", table, is_async="AsyncAPIClient" in names)  # type: ignore[return-value]
 
 

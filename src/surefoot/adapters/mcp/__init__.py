@@ -1,6 +1,7 @@
 """Clients of MCP servers, without a framework around them."""
 
-from surefoot.adapters import extras
+from surefoot.adapters import versions
 
-LEAST, BELOW = "2.3", "3"
-extras.require("mcp", "mcp", least=LEAST, below=BELOW)
+EXTRA = "mcp"
+PACKAGES = {"mcp": ("2.3", "3")}
+versions.require(EXTRA, PACKAGES)

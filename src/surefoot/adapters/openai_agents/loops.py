@@ -18,8 +18,8 @@ from agents import Agent, MultiProvider, RunConfig, RunContextWrapper
 from agents.models.interface import ModelProvider
 from agents.run_internal import run_loop
 
-from surefoot.adapters import extras
-from surefoot.adapters.openai_agents import BELOW, LEAST
+from surefoot.adapters import versions
+from surefoot.adapters.openai_agents import EXTRA, PACKAGES
 from surefoot.adapters.openai_agents.sessions import DurableSession
 from surefoot.adapters.turns import Loop
 from surefoot.engine.seams import in_run, refused
@@ -41,7 +41,7 @@ def _missing() -> list[str]:
     return found + [name for name in ("get_all_tools", "get_system_prompt") if not hasattr(Agent, name)]
 
 
-extras.require_names("openai-agents", _missing(), least=LEAST, below=BELOW)
+versions.require_names(EXTRA, PACKAGES, _missing())
 _CODES = {fn.__code__ for fn in _TURNS if fn is not None}
 
 _of_wrapper: WeakKeyDictionary[RunContextWrapper[Any], AgentLoop] = WeakKeyDictionary()

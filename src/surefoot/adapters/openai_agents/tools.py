@@ -24,9 +24,9 @@ from agents.run_config import ToolErrorFormatterArgs
 from agents.run_internal.items import REJECTION_MESSAGE
 
 import surefoot.aio as sf
-from surefoot.adapters import calls, extras, policy
+from surefoot.adapters import calls, policy, versions
 from surefoot.adapters.contexts import Shared
-from surefoot.adapters.openai_agents import BELOW, LEAST, guardrails, loops
+from surefoot.adapters.openai_agents import EXTRA, PACKAGES, guardrails, loops
 from surefoot.adapters.policy import Tool
 from surefoot.adapters.records import result_of
 from surefoot.adapters.turns import Turn
@@ -38,9 +38,7 @@ _NEEDED = (
     "invoke_function_tool", "maybe_invoke_function_tool_failure_error_function", "set_function_tool_failure_error_function",
     "default_tool_timeout_error_message", "_FailureHandlingFunctionToolInvoker",
 )  # fmt: skip
-extras.require_names(
-    "openai-agents", [f"tool.{name}" for name in _NEEDED if not hasattr(sdk, name)], least=LEAST, below=BELOW
-)
+versions.require_names(EXTRA, PACKAGES, [f"agents.tool.{name}" for name in _NEEDED if not hasattr(sdk, name)])
 
 
 class InvalidArguments(ModelBehaviorError, sf.Fatal):
@@ -307,7 +305,7 @@ def _with_agent(tool: FunctionTool, agent: Any) -> FunctionTool:
     if "self" not in cells or cells["self"].cell_contents is not tool._agent_instance:
         raise sf.UsageError(
             f"tool {tool.name}: an agent as a tool in a form that surefoot does not know, so that its agent would not be recorded. "
-            f"Tested with openai-agents {LEAST} or newer, below {BELOW}."
+            "Make it with agent.as_tool(...), or offer a function tool that runs the agent."
         )
     closure = tuple(types.CellType(agent) if name == "self" else cell for name, cell in cells.items())
     twin = types.FunctionType(impl.__code__, impl.__globals__, impl.__name__, impl.__defaults__, closure)  # type: ignore[union-attr]

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from surefoot.engine.declare import current, lines
 from surefoot.engine.declare.current import Place
 from surefoot.engine.declare.signals import RunSignal
-from surefoot.errors import UsageError
 
 
 class Strand:
@@ -26,12 +25,10 @@ class Strand:
     def __init__(self) -> None:
         around = current.require_branch("scope")
         if current.running_loop() is not None and isinstance(around.owner, int):
-            raise around.session.stops.misused(
-                UsageError(
-                    f"run {around.session.run}: an agent's loop runs in tasks, and this workflow is blocking, so nothing it "
-                    "does could be recorded. Make the workflow `async def` and await the agent there: "
-                    "`await Runner.run(...)` instead of `Runner.run_sync(...)`."
-                )
+            raise around.misused(
+                "an agent's loop runs in tasks, and this workflow is blocking, so nothing it does could be recorded. "
+                "Make the workflow `async def` and await the agent there: "
+                "`await Runner.run(...)` instead of `Runner.run_sync(...)`."
             )
         around.session.stops.meet(around)
         self.around = around

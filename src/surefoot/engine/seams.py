@@ -20,6 +20,7 @@ from surefoot.engine.declare.call_spec import CallSpec
 from surefoot.engine.declare.current import Place
 from surefoot.engine.declare.declared import Declared, declared
 from surefoot.engine.declare.signals import ReleaseSignal, RunSignal
+from surefoot.engine.process.observer import Observer, observers
 from surefoot.engine.verbs.strands import Strand
 from surefoot.errors import SurefootError, UsageError, ValueRejected
 
@@ -27,9 +28,9 @@ E = TypeVar("E", bound=UsageError)
 F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
-    "Backoff", "Declared", "Duration", "OnCrash", "ReleaseSignal", "RunSignal", "Strand", "as_tool", "declared", "driver", "in_call", "in_run", "key_or_none",
-    "one_of", "refused",
-    "replays", "signature", "storable", "warn_once",
+    "Backoff", "Declared", "Duration", "Observer", "OnCrash", "ReleaseSignal", "RunSignal", "Strand", "as_tool",
+    "declared", "driver", "hear", "in_call", "in_run", "key_or_none", "one_of", "refused", "replays", "signature",
+    "storable", "warn_once",
 ]  # fmt: skip
 
 
@@ -55,6 +56,11 @@ def replays() -> bool:
     """Whether the run is only rehearsed here: nothing is executed."""
     place = current.get()
     return isinstance(place, Place) and place.session.dry
+
+
+def hear(observer: Observer) -> None:
+    """Have that one told of every call that is really executed in this process, from here on. A replay tells nothing."""
+    observers.add(observer)
 
 
 def key_or_none() -> str | None:

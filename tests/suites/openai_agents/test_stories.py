@@ -91,9 +91,10 @@ def flow(agent: Agent[Any], *, streamed: bool = False, **options: Any) -> Any:
             pass
         return str(result.final_output)
 
-    def run() -> str:
-        return str(asyncio.run(ticket.run("r", "ticket 81")))
+    def run(run_id: str = "r") -> str:
+        return str(asyncio.run(ticket.run(run_id, "ticket 81")))
 
+    run.workflow = ticket  # type: ignore[attr-defined]
     return run
 
 

@@ -27,7 +27,7 @@ from agents import tool as sdk
 
 import surefoot.aio as sf
 from surefoot.adapters import policy
-from surefoot.adapters.openai_agents import guardrails, loops
+from surefoot.adapters.openai_agents import guardrails, loops, tracing
 from surefoot.adapters.openai_agents.models import DurableModel
 from surefoot.adapters.openai_agents.sessions import DurableSession
 from surefoot.adapters.openai_agents.tools import DurableTool, said_of
@@ -161,6 +161,7 @@ class _Face:
             raise sf.UsageError(f"durable() takes an agent of the OpenAI Agents SDK, not {type(agent).__name__}")
         if _is_durable(agent) and (tools or not hints):
             raise sf.UsageError("this agent is durable already: say tools= and hints= where it is made so")
+        tracing.hold_back()
         twins = Twins(tools or {}, hints=hints)
         twin = twins.of(agent)
         if not twins.has_servers and (error := policy.unknown_names(tools or {}, twins.names)) is not None:

@@ -15,7 +15,7 @@ from typing import Any
 from agents import GuardrailFunctionOutput, InputGuardrail, OutputGuardrail, ToolGuardrailFunctionOutput
 
 import surefoot.aio as sf
-from surefoot.adapters.openai_agents import loops
+from surefoot.adapters.openai_agents import loops, tracing
 from surefoot.adapters.records import Form, jsonable, result_of
 from surefoot.engine.seams import in_run
 
@@ -68,6 +68,7 @@ def _verdict(guardrail: Any, shown: Callable[[Any], Any]) -> Callable[..., Any]:
 
         with loop.entered(agent.name):
             recorded = await heard(shown(given), judge=judge)
+        tracing.answered()
         triggered, info = shared.delivered(context.context, recorded, f"guardrail {name}")
         return GuardrailFunctionOutput(output_info=info, tripwire_triggered=triggered)
 

@@ -27,7 +27,7 @@ from agents.models.interface import Model, ModelTracing
 from openai.types.responses import ResponseOutputItemDoneEvent
 
 import surefoot.aio as sf
-from surefoot.adapters.openai_agents import loops
+from surefoot.adapters.openai_agents import loops, tracing
 from surefoot.adapters.records import Form, jsonable
 from surefoot.adapters.waiting import waiting_for
 from surefoot.engine.seams import in_run, refused
@@ -173,8 +173,11 @@ class DurableModel(Model):
 
         with nullcontext() if loop is None else loop.entered(self._agent):
             if is_acting:
-                return await acts(conversation, ask=ask, **shown)
-            return await asks_again(conversation, ask=patient, **shown)
+                found = await acts(conversation, ask=ask, **shown)
+            else:
+                found = await asks_again(conversation, ask=patient, **shown)
+        tracing.answered()
+        return found
 
     async def _cleanup_on_run_end(self, owner: object) -> None:
         if isinstance(self.inner, Model):

@@ -26,7 +26,7 @@ from agents.run_internal.items import REJECTION_MESSAGE
 import surefoot.aio as sf
 from surefoot.adapters import calls, policy, versions
 from surefoot.adapters.contexts import Shared
-from surefoot.adapters.openai_agents import EXTRA, PACKAGES, guardrails, loops
+from surefoot.adapters.openai_agents import EXTRA, PACKAGES, guardrails, loops, tracing
 from surefoot.adapters.policy import Tool
 from surefoot.adapters.records import result_of
 from surefoot.adapters.turns import Turn
@@ -108,7 +108,14 @@ class DurableTool:
         if not isinstance(self.said, Declared) or self.said.kind == "workflow":
             return await self.execute(context, given)
         with shared.watched(context.context, is_given=_is_given_context(self.original)) as watch:
-            value = await self.execute(context, given)
+            try:
+                value = await self.execute(context, given)
+            except InvalidArguments:
+                raise  # The SDK refused it, and nothing was asked for.
+            except BaseException:
+                tracing.answered()
+                raise
+            tracing.answered()
             changed = [] if watch.is_beside else watch.changes()  # Else it may be another's, which is refused there.
         if changed:
             watch.take_back()
@@ -136,6 +143,7 @@ class DurableTool:
             return await (self._approved if needs and is_effect else self._call)(**arguments)
         finally:
             _calling.reset(token)
+            tracing.answered()
 
     def _arguments(self, given: str) -> tuple[dict[str, Any] | None, bool]:
         """By name; None: they are none, and the SDK itself will say so."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from contextlib import suppress
 from typing import Any
 
 import pydantic
 import pytest
 from agents import (
     Agent,
-    AgentsException,
     ApplyPatchTool,
     ComputerTool,
     FunctionTool,
@@ -20,6 +18,7 @@ from agents import (
     InputGuardrail,
     InputGuardrailTripwireTriggered,
     LocalShellTool,
+    ModelBehaviorError,
     ModelSettings,
     OutputGuardrail,
     RunConfig,
@@ -33,6 +32,7 @@ from agents import (
     ToolOutputText,
     function_tool,
 )
+from agents.testing import function_call
 
 import surefoot as sf
 import surefoot.aio as asf
@@ -630,27 +630,117 @@ def test_a_missing_or_untested_sdk_is_refused_with_the_command(monkeypatch, vers
         versions.require("openai-agents", PACKAGES)
 
 
-def test_a_call_id_twice_in_one_answer_runs_once_or_is_refused_by_the_sdk():
-    """Nothing is executed twice under one id, and no value goes to another call."""
-    run = running(agent_with(look_at, call("look_at", 1), call("look_at", 1)))
-    with suppress(AgentsException):
-        run()
-    assert len([each for each in addresses() if "look_at" in each]) <= 1
+@function_tool
+def count_up(n: int) -> str:
+    trace(f"count {n}")
+    return f"counted {n}"
 
 
-def test_a_call_id_that_comes_again_in_a_later_turn_is_no_other_call():
-    script = Script(lambda given: [call("look_at", 1)] if len(given) < 2 else "done")
-    run = running(Agent(name="billing", model=script, tools=[look_at]))
-    with suppress(AgentsException):
-        run()
-    assert "[call_1]/look_at#1" in addresses()
+def test_the_same_call_twice_under_one_id_is_one_call():
+    """The SDK takes the second for the first said again. Nothing is executed twice under one id."""
+    run = running(agent_with(count_up, call("count_up", 1, n=1), call("count_up", 1, n=1)))
+
+    assert run() == run() == '["counted 1"]'
+    assert counted()["count 1"] == 1
+    assert addresses() == ["[billing]/model#1", "[call_1]/count_up#1", "[billing]/model#2"]
 
 
-def test_a_model_that_answers_nonsense_fails_the_run_clearly():
+def test_two_calls_under_one_id_are_refused_before_either_runs():
+    """No value may go to another call."""
+    run = running(agent_with(count_up, call("count_up", 1, n=1), call("count_up", 1, n=2)))
+
+    for _ in range(2):
+        with pytest.raises(
+            ModelBehaviorError, match="reused a tool call ID for a different invocation in one response"
+        ):
+            run()
+    assert traces() == ["model 0"]
+    assert (sf.get_run("r").status, addresses()) == ("failed", ["[billing]/model#1"])
+
+
+def test_a_call_id_that_comes_again_for_another_call_is_refused_and_the_first_one_stands():
+    script = Script(lambda given: [call("count_up", 1, n=len(given))])
+    run = running(Agent(name="billing", model=script, tools=[count_up]))
+
+    for _ in range(2):
+        with pytest.raises(ModelBehaviorError, match="reused a completed tool call ID"):
+            run()
+    assert counted() == {"model 0": 1, "count 0": 1, "model 1": 1}
+    assert sf.get_run("r").steps()[1].status == "done"
+
+
+def test_a_call_that_comes_again_under_its_id_in_a_later_turn_is_not_made_again():
+    asked = iter(range(2))
+
+    def again(given: list[str]) -> Any:
+        return call("count_up", 1, n=1) if next(asked, None) is not None else "; ".join(given)
+
+    run = running(Agent(name="billing", model=Script(again), tools=[count_up]))
+
+    assert run() == run() == "counted 1"
+    assert counted()["count 1"] == 1
+
+
+def test_a_call_id_may_have_any_characters():
+    odd = function_call("count_up", {"n": 1}, call_id="../a]/b#1\x00")
+    run = running(agent_with(count_up, odd))
+
+    assert run() == run() == '["counted 1"]'
+    assert "[../a%5D/b%231%00]/count_up#1" in addresses()
+
+
+def test_a_model_that_asks_for_a_tool_that_is_not_there_fails_the_run_clearly():
     run = running(agent_with(look_at, call("no_such_tool")))
-    with pytest.raises(Exception, match="no_such_tool"):
-        run()
+    for _ in range(2):
+        with pytest.raises(ModelBehaviorError, match="Tool no_such_tool not found in agent billing"):
+            run()
     assert sf.get_run("r").status == "failed"
+    assert counted() == {"model 0": 1}
+
+
+@pytest.mark.parametrize("nonsense", [None, "hello", {"output": []}], ids=["none", "text", "dict"])
+def test_an_answer_that_is_none_is_not_recorded_and_asked_for_again(nonsense):
+    """A model of one's own with a bug: repaired, the run goes on."""
+    answers = [nonsense]
+
+    class Broken(Script):
+        async def get_response(self, *args: Any, **options: Any) -> Any:
+            found = await super().get_response(*args, **options)
+            return answers.pop() if answers else found
+
+    run = running(Agent(name="billing", model=Broken(lambda _: "hello"), tools=[look_at]))
+    with pytest.raises(sf.ValueRejected, match=rf"model of 'billing' answered with a {type(nonsense).__name__} that"):
+        run()
+    assert sf.get_run("r").status != "failed"
+
+    assert run() == "hello"
+    assert counted()["model 0"] == 2
+
+
+def test_a_stream_that_ends_without_an_end_is_asked_again():
+    """The connection was cut: half an answer is none."""
+    cuts = [True]
+
+    class Cut(Script):
+        async def stream_response(self, *args: Any, **options: Any) -> Any:
+            async for event in super().stream_response(*args, **options):
+                if event.type == "response.completed" and cuts:
+                    cuts.pop()
+                    return
+                yield event
+
+    agent = Agent(name="billing", model=Cut(lambda _: "hello"))
+
+    @sf.workflow
+    async def streamed() -> str:
+        result = Runner.run_streamed(durable(agent), "go")
+        async for _ in result.stream_events():
+            pass
+        return str(result.final_output)
+
+    with installed(FastClock()):
+        assert asyncio.run(streamed.run("r")) == "hello"
+    assert counted()["model 0"] == 2
 
 
 # -- models that are away, and prompts that change ---------------------------------------------------
@@ -697,18 +787,28 @@ def test_a_reworded_prompt_does_not_strand_a_run_in_flight():
     assert counted()["model 0"] == 1
 
 
-def test_a_renamed_tool_that_was_executed_is_a_stop():
+def test_a_renamed_tool_that_was_executed_is_a_stop_and_the_old_name_goes_on():
+    """What the model asked for is history: the answer on record names the old tool, and its charge was made."""
+
     @function_tool
     def charge() -> str:
         trace("charge")
         return "charged"
 
     killed_at("model 1", running(agent_with(charge, call("charge"))))
-    renamed = function_tool(lambda: "x", name_override="bill", description_override="bill")
-    with pytest.raises((sf.CodeChanged, Exception)) as raised:
-        running(agent_with(renamed, call("charge")))()
-    assert "charge" in str(raised.value)
-    assert counted()["charge"] == 1
+
+    def bill() -> str:
+        trace("bill")
+        return "billed"
+
+    for _ in range(2):
+        with pytest.raises(sf.CodeChanged, match=r"\[call_1\]/charge#1, but this effect was executed before"):
+            running(agent_with(function_tool(bill), call("charge")))()
+    assert sf.get_run("r").status == "stopped"
+
+    both = Agent(name="billing", model=answered(call("charge")), tools=[function_tool(bill), charge])
+    assert running(both)() == '["charged"]'
+    assert (counted()["charge"], counted()["bill"], counted()["model 0"]) == (1, 0, 1)
 
 
 # -- sessions ----------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ class DurableModel(Model):
             return await asked(input, system_instructions)
 
         async def ask(conversation: Any, instructions: str | None) -> Any:
-            return _plain(RESPONSES, await asked(conversation, instructions))
+            return self._plain(RESPONSES, await asked(conversation, instructions))
 
         shown = _shown(system_instructions, self.inner, model_settings, tools, handoffs, previous_response_id,
                        conversation_id, prompt)  # fmt: skip
@@ -147,7 +147,7 @@ class DurableModel(Model):
         passing: asyncio.Queue[Any] = asyncio.Queue()
 
         async def ask(conversation: Any, instructions: str | None) -> Any:
-            return await _to_its_end(asked(conversation, instructions), passing.put_nowait)
+            return await self._to_its_end(asked(conversation, instructions), passing.put_nowait)
 
         # In a task of its own: an async generator has no context of its own in which a scope could be open.
         call = asyncio.create_task(self._recorded(input, shown, ask, is_acting=_acting(tools)))
@@ -164,7 +164,11 @@ class DurableModel(Model):
                     await call
 
     async def _recorded(self, given: Any, shown: dict[str, Any], ask: Ask, *, is_acting: bool) -> Any:
-        conversation = _plain(ANYTHING, given)
+        try:
+            conversation = ANYTHING.plain(given)
+        except sf.ValueRejected as error:
+            why = f"the conversation of {self._agent!r} cannot be recorded, so its model was not asked: {error}"
+            raise refused(sf.ValueRejected(why)) from error
         loop = loops.here()
 
         async def patient(conversation: Any, instructions: str | None) -> Any:
@@ -178,6 +182,30 @@ class DurableModel(Model):
                 found = await asks_again(conversation, ask=patient, **shown)
         tracing.answered()
         return found
+
+    def _plain(self, form: Form, answer: Any) -> Any:
+        try:
+            return form.plain(answer)
+        except sf.ValueRejected as error:
+            why = (
+                f"the model of {self._agent!r} answered with a {type(answer).__name__} that cannot be recorded, and the run does not go "
+                f"on with it; resumed, it asks again: {error}"
+            )
+            raise refused(sf.ValueRejected(why)) from error
+
+    async def _to_its_end(self, events: AsyncIterator[TResponseStreamEvent], pass_on: Callable[[Any], None]) -> Any:
+        """Pass on what comes, and return the last event in its plain form."""
+        items: list[Any] = []
+        async for event in events:
+            if isinstance(event, ResponseOutputItemDoneEvent):
+                items.append(event.item)
+            if event.type in TERMINAL:
+                response: Any = getattr(event, "response", None)
+                if event.type == "response.completed" and response is not None and not response.output and items:
+                    response.output = items  # Some servers leave it empty. On replay nobody would know the items.
+                return self._plain(EVENTS, event)
+            pass_on(event)
+        raise ConnectionError("the stream of the model ended without its last event")
 
     async def _cleanup_on_run_end(self, owner: object) -> None:
         if isinstance(self.inner, Model):
@@ -213,13 +241,6 @@ def _shown(
     return shown | {key: value for key, value in rest.items() if value is not None}
 
 
-def _plain(form: Form, value: Any) -> Any:
-    try:
-        return form.plain(value)
-    except sf.ValueRejected as error:
-        raise refused(error) from error
-
-
 def _answered(output: Any, handoffs: list[Any]) -> None:
     """Which tool calls are to be expected: a stop in one of them waits for the others."""
     loop = loops.here()
@@ -227,21 +248,6 @@ def _answered(output: Any, handoffs: list[Any]) -> None:
         others = {handoff.tool_name for handoff in handoffs}
         calls = (item for item in output if getattr(item, "type", "") == "function_call" and item.name not in others)
         loop.answered(item.call_id for item in calls)
-
-
-async def _to_its_end(events: AsyncIterator[TResponseStreamEvent], pass_on: Callable[[Any], None]) -> Any:
-    """Pass on what comes, and return the last event in its plain form."""
-    items: list[Any] = []
-    async for event in events:
-        if isinstance(event, ResponseOutputItemDoneEvent):
-            items.append(event.item)
-        if event.type in TERMINAL:
-            response: Any = getattr(event, "response", None)
-            if event.type == "response.completed" and response is not None and not response.output and items:
-                response.output = items  # Some servers leave it empty. On replay nobody would know the items.
-            return _plain(EVENTS, event)
-        pass_on(event)
-    raise ConnectionError("the stream of the model ended without its last event")
 
 
 async def _passed(queue: asyncio.Queue[Any], call: asyncio.Task[Any]) -> AsyncIterator[Any]:

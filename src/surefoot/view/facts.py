@@ -168,6 +168,18 @@ def _question(asked: Asked | None) -> Facts | None:
     return _of(asked, "form question details wanted by until shown", details=details, wanted=wanted, until=until)
 
 
+def questions(asking: Iterable[Page]) -> Facts:
+    """What people are asked, over all runs, with the commands that answer."""
+    found = [(seen, one) for seen in asking for one in seen.reasons if one.asked is not None]
+    return Facts(
+        questions=[
+            Facts(run=seen.run, workflow=seen.workflow, name=one.address, cures=_cures(one.cures))
+            | (_question(one.asked) or {})
+            for seen, one in found
+        ]
+    )
+
+
 def entry(one: JournalEntry) -> Facts:
     """One entry of a journal."""
     return _of(one, "seq at epoch kind data")

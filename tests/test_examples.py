@@ -41,6 +41,7 @@ def lines_with(word, *outputs):
         ("refund.py", "order 1001 is refunded: re_1"),
         ("checkpoint.py", "400 words on 100 pages"),
         ("support_agent.py", "Ticket 81: 48 EUR refunded, the customer has mail."),
+        ("inbox_agent.py", "24 complaints settled."),
         ("agent_loop.py", "after 24 look-ups: summary of 9 messages, the last: page 24 says 7"),
     ],
 )
@@ -133,3 +134,17 @@ def test_a_support_agent_killed_before_its_tools_act_refunds_and_mails_once(line
     assert Path("outbox.txt").read_text().count("ada@example.org") == 1
     assert len(json.loads(Path("bank.json").read_text())) == 1
     assert len(lines_with("look up", before, after.stdout)) == (2 if lines == 2 else 1)
+
+
+@pytest.mark.parametrize("lines", [9, 17, 40])
+def test_an_agent_that_continues_as_new_pays_every_order_once_wherever_it_is_killed(lines):
+    """Killed in its first segment, at its first summary, in a later segment: no turn is asked for again, nothing is paid twice."""
+    before = killed_after(lines, "inbox_agent.py")
+    after = run("inbox_agent.py")
+
+    assert after.stdout.splitlines()[-1] == "24 complaints settled.", after.stderr
+    paid = json.loads(Path("inbox-bank.json").read_text())
+    assert sorted(order for order, _ in paid.values()) == [str(1000 + number) for number in range(1, 25)]
+    assert len(lines_with("look up", before, after.stdout)) <= 25
+    assert len(lines_with("refund", before, after.stdout)) <= 25
+    assert len(lines_with("summarise", before, after.stdout)) <= 6

@@ -1,17 +1,22 @@
 """Which versions of a framework an adapter was tested with. Any other is refused before anything is wrapped.
 
 Frameworks change what they do inside within minor versions. An adapter that half fits would lose what it is there to keep.
+To try another version all the same, set SUREFOOT_UNTESTED=1: `make newest` does, and runs the suites.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
+import logging
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from surefoot.errors import UsageError
 
+log = logging.getLogger("surefoot")
+UNTESTED: Final = "SUREFOOT_UNTESTED"
 Range = tuple[str, str]
 """From this version on, and below that one."""
 
@@ -24,7 +29,13 @@ def require(extra: str, packages: Mapping[str, Range]) -> None:
         found = installed(package)
         if found is None:
             raise UsageError(f"surefoot[{extra}] needs {package}, which is not installed. {_install(extra)}")
-        if not numbers(low) <= numbers(found) < numbers(high):
+        if numbers(low) <= numbers(found) < numbers(high):
+            continue
+        if os.environ.get(UNTESTED):
+            log.warning(
+                "%s %s was not tested with surefoot[%s]: from %s on and below %s was", package, found, extra, low, high
+            )
+        else:
             raise UsageError(
                 f"surefoot[{extra}] was tested with {package} from {low} on and below {high}; {found} is installed, and "
                 f"nothing was wrapped. {_install(extra)}"

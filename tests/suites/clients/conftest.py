@@ -21,6 +21,8 @@ class Service:
         self.asked: list[dict[str, Any]] = []
         self.refusals: list[int] = []
         """Codes with which the next requests are refused."""
+        self.nonsense: list[tuple[bytes, str]] = []
+        """What the next requests get instead of an answer, and its type."""
 
 
 def _chat(body: dict[str, Any]) -> dict[str, Any]:
@@ -76,6 +78,8 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             known.asked.append(body)
             if known.refusals:
                 self._send(known.refusals.pop(0), b'{"error": {"message": "later"}}', "application/json")
+            elif known.nonsense:
+                self._send(200, *known.nonsense.pop(0))
             elif body.get("stream"):
                 told = "".join(
                     f"event: {each.get('type', 'message')}\ndata: {json.dumps(each)}\n\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -247,3 +248,50 @@ def test_something_else_than_a_client_is_refused():
 def test_wrapping_twice_is_wrapping_once(service):
     client = openai(service)
     assert sf.wrap(client) is client
+
+
+JSON = "application/json"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [(b"<html>busy</html>", "text/html"), (b'{"odd": 1}', JSON), (b"[]", JSON), (b'"hello"', JSON), (b"null", JSON)],
+    ids=["html", "object", "list", "text", "null"],
+)
+def test_an_answer_that_is_none_is_not_recorded_and_asked_for_again(service, body, kind):
+    """A proxy in between, or another server than it seems. The client takes nearly anything; a record has to be sound."""
+    client = openai(service)
+    service.nonsense.append((body, kind))
+
+    @sf.workflow
+    def wf() -> str:
+        return str(chat(client, "a").choices[0].message.content)
+
+    with pytest.raises(
+        sf.ValueRejected, match=r"openai: client\.chat\.completions\.create answered with a .* recorded"
+    ):
+        wf.run("r")
+    assert sf.get_run("r").status != "failed"
+    assert wf.run("r") == "answer to a"
+    assert len(service.asked) == 2
+
+
+def test_two_processes_that_start_a_run_at_once_ask_once(service):
+    """The second waits for the first, and gets its result."""
+    client = openai(service)
+
+    @sf.workflow(name="wf")
+    def wf() -> str:
+        return str(chat(client, "a").choices[0].message.content)
+
+    close_all()
+    ends: list[Any] = []
+    both = [threading.Thread(target=lambda: ends.append(in_child(lambda _: wf.run("r"), seconds=40))) for _ in range(2)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+
+    assert [each.code for each in ends] == [0, 0], ends
+    assert wf.run("r") == "answer to a"
+    assert len(service.asked) == 1

@@ -317,8 +317,8 @@ def test_killed_after_a_handoff_the_other_agent_goes_on(at, streamed):
     assert {"[triage]/model#1", "[billing]/model#1", "[call_2]/charge#1"} <= set(addresses())
 
 
-def test_the_same_run_started_by_two_processes_acts_once():
-    """The second waits for the first, or finds it dead and is asked."""
+def test_a_run_that_another_process_has_ended_gives_its_result():
+    """Two at once: test_processes.py."""
     run = flow(one_agent(call("charge", 1, card="a", cents=5)))
     in_process(run)
 

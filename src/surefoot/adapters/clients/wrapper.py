@@ -174,7 +174,11 @@ class Call:
         try:
             return self._form.plain(answer)
         except sf.ValueRejected as error:
-            raise refused(error) from error
+            why = (
+                f"{self._table.package}: client.{self._path} answered with a {type(answer).__name__} that cannot be recorded, and the run "
+                f"does not go on with it; resumed, it asks again: {error}"
+            )
+            raise refused(sf.ValueRejected(why)) from error
 
 
 @cache

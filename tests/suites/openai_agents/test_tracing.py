@@ -19,7 +19,8 @@ from agents import (
     set_trace_processors,
     set_tracing_disabled,
 )
-from agents.tracing import TracingProcessor, generation_span
+from agents.tracing import TracingProcessor, generation_span, get_trace_provider, set_trace_provider
+from agents.tracing.provider import DefaultTraceProvider
 
 import surefoot as sf
 from surefoot.openai_agents import durable
@@ -219,6 +220,28 @@ def test_a_tool_that_the_sdk_refuses_is_exported_when_it_happens(exporter):
     run = flow(agent)
     run()
     assert exporter.taken()["function look"] == 1
+
+
+def test_a_provider_of_traces_that_is_set_later_is_held_back_too(exporter):
+    """Applications set up tracing where they like, also after the agent was made durable."""
+    agent = asking(call("charge", 1, card="a", cents=5))
+    twin = durable(agent)
+    before, other = get_trace_provider(), DefaultTraceProvider()
+
+    @sf.workflow(name="ticket")
+    async def ticket() -> str:
+        return str((await Runner.run(twin, "go")).final_output)
+
+    killed_at("model 1", lambda: asyncio.run(ticket.run("r")))
+    other.register_processor(exporter)
+    set_trace_provider(other)
+    try:
+        assert asyncio.run(ticket.run("r")) == "charged a 5"
+    finally:
+        set_trace_provider(before)
+
+    assert exporter.ended.count("function charge") == 0
+    assert exporter.ended.count("generation") == 1
 
 
 def test_outside_of_a_run_spans_are_the_sdks(exporter):

@@ -14,12 +14,12 @@ from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from agents import Agent, MultiProvider, RunConfig, RunContextWrapper
+from agents import Agent, RunConfig, RunContextWrapper
 from agents.models.interface import ModelProvider
 from agents.run_internal import run_loop
 
 from surefoot.adapters import versions
-from surefoot.adapters.openai_agents import EXTRA, PACKAGES
+from surefoot.adapters.openai_agents import EXTRA, PACKAGES, tracing
 from surefoot.adapters.openai_agents.sessions import DurableSession
 from surefoot.adapters.turns import Loop
 from surefoot.engine.seams import in_run, refused
@@ -51,12 +51,10 @@ _here: ContextVar[AgentLoop | None] = ContextVar("surefoot_agent_loop", default=
 class AgentLoop(Loop):
     """One `Runner.run`."""
 
-    provider: ModelProvider
-    """Where models come from that agents have by name only."""
-
     def __init__(self, agent: str) -> None:
         super().__init__(f"the agent {agent!r}")
-        self.provider = MultiProvider()
+        self.provider: ModelProvider | None = None
+        """Where models come from that agents have by name only; None: from where the SDK has them."""
 
 
 def of(wrapper: RunContextWrapper[Any], agent: str) -> AgentLoop:
@@ -77,6 +75,7 @@ def turn_begins(wrapper: RunContextWrapper[Any], agent: Agent[Any]) -> None:
     """An agent is asked for its tools: the model is asked next, in this task."""
     if not in_run():
         return
+    tracing.hold_back()  # Whoever provides traces may be another one by now.
     loop = of(wrapper, agent.name)
     loop.seen()
     _here.set(loop)

@@ -77,8 +77,8 @@ class DurableModel(Model):
         if isinstance(self.inner, Model):
             return self.inner
         loop = loops.here()
-        provider = MultiProvider() if loop is None else loop.provider
-        return provider.get_model(self.inner)
+        provider = None if loop is None else loop.provider
+        return (provider or MultiProvider()).get_model(self.inner)
 
     async def get_response(
         self,

@@ -113,7 +113,7 @@ def answered() -> None:
 def hold_back() -> None:
     """From here on the SDK's spans in runs are held back. Outside of a run, and with tracing disabled, nothing changes."""
     provider: Any = get_trace_provider()
-    if getattr(provider, _HELD, False):
+    if getattr(provider, _HELD, False) or not hasattr(provider, "__dict__"):
         return
     create_trace, create_span = provider.create_trace, provider.create_span
 

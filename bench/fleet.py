@@ -29,7 +29,7 @@ import surefoot as sf
 from bench.work import RUN, RUNS, STEPS_PER_RUN, Figures, async_steps, blocking_step, peak_mb, store_in
 from surefoot.core.seal import GENESIS, Record, Sealer
 from surefoot.engine.process.meters import meters
-from surefoot.store.contract import Append, IndexRow, RunQuery
+from surefoot.store.contract import Extend, IndexRow, RunQuery
 
 W1_STEPS, W1_TURNS = 50, 10
 W2_BARE_ROWS = 100
@@ -373,14 +373,14 @@ def _lay_to_sleep(url: str, count: int) -> None:
             raise AssertionError("there is such a run already")
 
 
-def _copy(store: bytes, run: str, records: Sequence[Record], row: IndexRow | None) -> Append:
+def _copy(store: bytes, run: str, records: Sequence[Record], row: IndexRow | None) -> Extend:
     sealer, sealed, seal = Sealer(store, run), [], GENESIS
     for one in records:
         sealed.append(sealer.seal(seq=one.seq, epoch=one.epoch, at=one.at, kind=one.kind, body=one.body, previous=seal))
         seal = sealed[-1].seal
     if row is None:
         raise AssertionError("a run that a worker has just driven is in the list")
-    return Append(run, None, sealed, replace(row, run=run))
+    return Extend(run, None, sealed, replace(row, run=run))
 
 
 @contextmanager

@@ -15,6 +15,9 @@ from tests import rings
 settings.register_profile("surefoot", deadline=None, max_examples=100, print_blob=True)
 settings.load_profile("surefoot")
 
+# Code that is edited within one second of its last start, and stays as long, would be the old code from its byte code.
+os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
 # Whoever is started in the background of a script ignores Ctrl-C, and hands that down to every process it starts: those
 # that are interrupted here would not notice.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from surefoot import errors
 
 if TYPE_CHECKING:
-    from surefoot.face import *  # noqa: F403 - the same names, for type checkers and editors
+    from surefoot.common_face import *  # noqa: F403 - for type checkers and editors
+    from surefoot.errors import *  # noqa: F403 - the same
+    from surefoot.face import *  # noqa: F403 - the same
     from surefoot.face import __all__ as __all__
 
 __version__ = "0.1.0"
@@ -26,17 +28,18 @@ def _in_words(data: Any, store: str) -> str:
 errors.in_words = _in_words
 
 
-def __getattr__(name: str) -> Any:
-    if name == "__all__" or not name.startswith("_"):
-        from importlib import import_module
+if not TYPE_CHECKING:  # A checker would take any name for one of ours.
 
-        face = import_module("surefoot.face")
-        names = {each: getattr(face, each) for each in ("__all__", *face.__all__)}
-        if name in names:
-            globals().update(names)
-            return names[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name == "__all__" or not name.startswith("_"):
+            from importlib import import_module
 
+            face = import_module("surefoot.face")
+            names = {each: getattr(face, each) for each in ("__all__", *face.__all__)}
+            if name in names:
+                globals().update(names)
+                return names[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__getattr__("__all__")})
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__getattr__("__all__")})

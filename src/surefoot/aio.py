@@ -3,38 +3,10 @@
 `import surefoot.aio as sf`. Decorators are the very same objects; they look at the function's colour.
 """
 
-from surefoot import alerts, errors
-from surefoot.adapters.policy import tool
-from surefoot.adapters.wrapping import wrap
-from surefoot.core.retry import Backoff
-from surefoot.core.values import Secret, register, upcast
-from surefoot.core.verdict import happened, not_happened, partial, unknown
-from surefoot.engine.checkpoint import Generation
+from surefoot import common_face, errors
+from surefoot.common_face import *  # noqa: F403 - those of its __all__
 from surefoot.engine.checkpoint_async import AsyncCheckpoint as Checkpoint
-from surefoot.engine.declare.removal import removed
-from surefoot.engine.drive.timeouts import timeout
-from surefoot.engine.effects.transaction import transaction
-from surefoot.engine.operate.handle import JournalEntry, RecordedCall, Run
-from surefoot.engine.operate.resume_plan import ResumePlan
-from surefoot.engine.process.config import configure
-from surefoot.engine.session.questions import Decision
-from surefoot.engine.verbs.blocking import (
-    MapResult,
-    attempt,
-    continue_as_new,
-    key,
-    now,
-    outside,
-    patched,
-    progress,
-    publish,
-    random,
-    run_id,
-    scope,
-    uuid4,
-)
 from surefoot.engine.verbs.child_runs import child_async as child
-from surefoot.engine.verbs.saga import saga
 from surefoot.engine.verbs.saga import undo_async as undo
 from surefoot.engine.verbs.tasks import (
     AsyncRun,
@@ -51,17 +23,11 @@ from surefoot.engine.verbs.tasks import (
     wait_event,
     watch,
 )
-from surefoot.engine.worker.queues import Queue
-from surefoot.engine.worker.worker import Worker
-from surefoot.engine.workflow import AsyncWorkflow, Effect, Workflow, effect, step, workflow
 from surefoot.errors import *  # noqa: F403 - those of its __all__
 
 __all__ = [
-    "AsyncRun", "AsyncWorkflow", "Backoff", "Checkpoint", "Decision", "Effect", "Generation", "JournalEntry",
-    "MapResult", "Queue", "RecordedCall", "ResumePlan", "Run", "Secret", "Worker", "Workflow", "alerts", "approve",
-    "ask", "attempt", "child", "configure", "continue_as_new", "effect", "gather", "get_run", "happened", "key",
-    "map", "not_happened", "now", "outside", "partial", "patched", "progress", "publish", "random", "register",
-    "removed", "run_id", "runs", "saga", "scope", "send_event", "sleep", "sleep_until", "step", "timeout",
-    "tool", "transaction", "undo", "unknown", "upcast", "uuid4", "verify", "wait_event", "watch", "workflow", "wrap",
+    "AsyncRun", "Checkpoint", "approve", "ask", "child", "gather", "get_run", "map", "runs", "send_event", "sleep",
+    "sleep_until", "undo", "verify", "wait_event", "watch",
 ]  # fmt: skip
+__all__ += common_face.__all__
 __all__ += errors.__all__

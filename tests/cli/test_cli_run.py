@@ -70,7 +70,7 @@ def test_who_waited_in_vain_is_not_told_that_the_run_failed(child, shell):
 
     assert ended.code == 1
     assert "run x: TimeoutError: run x is still driven by worker " in ended.err
-    assert "mended?" not in ended.err
+    assert "fixed?" not in ended.err
     child.let_go()
     assert first.communicate()[0] == '"sat"\n'
 
@@ -139,7 +139,7 @@ def test_a_failed_workflow_shows_the_users_own_lines_and_ends_with_1(shell, app)
     assert "in failing" in ended.err
     assert "in break_down" in ended.err
     assert "surefoot/engine" not in ended.err
-    assert ended.err.endswith("run f failed: Broken: no more luck\n  mended?   surefoot runs retry f --failed\n")
+    assert ended.err.endswith("run f failed: Broken: no more luck\n  fixed?   surefoot runs retry f --failed\n")
 
 
 def test_a_recorded_failure_is_told_again(shell):
@@ -149,7 +149,7 @@ def test_a_recorded_failure_is_told_again(shell):
     again = shell("run", "app:failing", "--id", "f", "luck")
 
     assert again.code == 1
-    assert again.err == "run f failed: Broken: no more luck\n  mended?   surefoot runs retry f --failed\n"
+    assert again.err == "run f failed: Broken: no more luck\n  fixed?   surefoot runs retry f --failed\n"
 
 
 def test_with_json_a_failure_is_an_object_on_standard_output(shell):

@@ -146,15 +146,15 @@ def test_a_page_tells_why_it_stopped_what_helps_and_every_call(cli, runs):
     assert re.search(rf"process 1: worker \w+ on host .* \(pid {os.getpid()}\)", ended.out)
 
 
-def test_a_failed_run_says_how_to_try_again_once_the_cause_is_mended(shell):
+def test_a_failed_run_says_how_to_try_again_once_the_cause_is_fixed(shell):
     """The same id gives the same failure for ever: without a way on, people invent new ids and do everything twice."""
     shell("run", "app:failing", "--id", "f", "luck")
 
     cure = "surefoot runs retry f --failed"
-    assert f"  mended?   {cure}\n" in shell("runs", "show", "f").out
-    assert f"  mended?    {cure}\n" in shell("runs", "plan", "f").out
+    assert f"  fixed?   {cure}\n" in shell("runs", "show", "f").out
+    assert f"  fixed?     {cure}\n" in shell("runs", "plan", "f").out
     [told] = shell("runs", "plan", "f", "--json").json["cures"]
-    assert (told["when"], told["do"], told["command"]) == ("mended?", cure, cure)
+    assert (told["when"], told["do"], told["command"]) == ("fixed?", cure, cure)
     assert (told["verb"], told["arguments"]) == ("runs retry", {"run": "f", "failed": True})
     assert shell("runs", "retry", "f", "--failed", "--yes").code == 0
 

@@ -193,7 +193,7 @@ def replayed_plainly(error: Exception) -> Any:
     return values.decode_error(values.encode_error(error))
 
 
-def test_where_the_module_is_not_loaded_it_is_plain_and_stays_findable(monkeypatch):
+def test_where_the_module_is_not_loaded_it_has_the_name_and_stays_findable(monkeypatch):
     """A process that does not have the class passes the failure on as it is; nothing is imported for it."""
     raw = values.encode_error(Wants(7, why="no"))
     with monkeypatch.context() as patch:
@@ -202,8 +202,12 @@ def test_where_the_module_is_not_loaded_it_is_plain_and_stays_findable(monkeypat
         passed_on = values.encode_error(plain)
         assert __name__ not in sys.modules
 
-    assert (type(plain), plain.code) == (StepFailed, 7)
+        assert not isinstance(plain, Wants)
+
+    assert (type(plain).__name__, plain.code) == ("Wants", 7)
+    assert isinstance(plain, StepFailed)
     assert passed_on == raw
+    assert isinstance(plain, Wants), "the module was loaded meanwhile"
     assert isinstance(values.decode_error(passed_on), Wants)
 
 
@@ -221,7 +225,24 @@ def test_a_module_that_loads_itself_when_looked_at_is_not_loaded(monkeypatch):
     raw = values.encode_error(Slow("x")).replace(__name__.encode(), b"elsewhere")
     for module in (Lazy("elsewhere"), NoModule()):
         monkeypatch.setitem(sys.modules, "elsewhere", module)
-        assert type(values.decode_error(raw)) is StepFailed
+        assert values.decode_error(raw).__class__.__mro__[1] is likeness._Unloaded
+
+
+def test_bases_of_other_modules_are_there_before_the_module_is_loaded(monkeypatch):
+    """`except OSError` around a client's error, whose module only the step imports: the same branch after a crash."""
+    client = types.ModuleType("client")
+    client.Refused = type("Refused", (ConnectionError, Slow), {"__module__": "client"})  # type: ignore[attr-defined]
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "client", client)
+        raw = values.encode_error(client.Refused("x"))
+        first = values.decode_error(raw)
+
+    replayed = values.decode_error(raw)
+    with pytest.raises(OSError, match="Refused: x") as caught:
+        raise replayed
+    assert isinstance(caught.value, Slow)
+    assert (type(replayed).__name__, str(replayed)) == (type(first).__name__, str(first))
+    assert values.encode_error(replayed) == raw
 
 
 def test_the_program_itself_is_known_by_its_import_name(tmp_path, monkeypatch):
@@ -341,8 +362,14 @@ def test_an_exception_of_a_newer_python_comes_back_as_step_failed():
 
     back: Any = values.decode_error(raw)
 
-    assert (type(back), back.type, back.message, back.module) == (StepFailed, "FutureError", "m", "builtins")
-    assert type(values.decode_error(raw.replace(b'"builtins"', b'"surefoot"'))) is StepFailed
+    assert isinstance(back, StepFailed)
+    assert (type(back).__name__, back.type, back.message, back.module) == (
+        "FutureError",
+        "FutureError",
+        "m",
+        "builtins",
+    )
+    assert isinstance(values.decode_error(raw.replace(b'"builtins"', b'"surefoot"')), StepFailed)
 
 
 def test_old_failures_read_as_before():

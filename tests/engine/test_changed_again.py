@@ -264,3 +264,37 @@ def test_nobody_is_led_to_call_an_effect_gone_that_the_code_still_has(deploy):
 
     assert "without asking for mail#3" in stop.summary
     assert "sf.removed" not in str(stop)
+
+
+def test_a_declaration_that_is_there_already_is_not_offered_again(ledger):
+    """Two effects became one: its second call is no first call under the other old name, whatever `was=` says."""
+
+    def flow_of(one, two):
+        @sf.workflow(name="wf")
+        def wf():
+            one("one")
+            two("two")
+            sf.wait_event("go")
+
+        return wf
+
+    @sf.effect(name="mail")
+    def mail(text: str) -> None:
+        ledger.write(f"mail {text}")
+
+    @sf.effect(name="post")
+    def post(text: str) -> None:
+        ledger.write(f"post {text}")
+
+    stopped(flow_of(mail, post))
+    sf.send_event("r", "go")
+
+    @sf.effect(name="tell", was=("mail", "post"))
+    def tell(text: str) -> None:
+        ledger.write(f"tell {text}")
+
+    stop = stopped(flow_of(tell, tell), sf.CodeChanged)
+
+    assert "tell#2, which is not on record, and has not asked for post#1" in stop.summary
+    assert not [cure for cure in stop.cures if 'was="' in cure[1]]
+    assert ledger.lines == ["mail one", "post two"]

@@ -33,6 +33,7 @@ def workflow(**options):
         (lambda: effect(on_crash="rety"), r"pay: on_crash='rety' is none of 'ask'.* Did you mean 'retry'\?"),
         (lambda: effect().undo(on_crash="chek"), r"pay.undo: on_crash='chek' is none .* Did you mean 'check'\?"),
         (lambda: effect(on_change="kep"), r"on_change='kep' is none of .* Did you mean 'keep'\?"),
+        (lambda: effect(on_change="rerun"), r"on_change='rerun' is none of 'auto', 'keep', 'stop'\."),
         (lambda: effect(approve="every"), r'approve=.every.: must be True or False. .*@sf.workflow\(approve="every"\)'),
         (lambda: transaction(approve="yes"), r"approve='yes': must be True or False"),
         (lambda: workflow(approve="evry"), r"approve='evry' is none of .* Did you mean 'every'\?"),

@@ -123,6 +123,35 @@ def test_noted_is_not_offered_where_nothing_would_be_left_to_compare(ledger):
     assert not [cure for cure in stop.value.cures if "noted=" in cure[1]]
 
 
+def test_noted_is_not_offered_for_a_parameter_that_is_gone(ledger):
+    """Pasted, it would be refused."""
+
+    def flow_of(tell):
+        @sf.workflow(name="telling")
+        def flow():
+            tell("ann")
+            sf.wait_event("go")
+
+        return flow
+
+    @sf.effect(name="tell")
+    def tells(to: str, text: str) -> None:
+        ledger.write(f"tell {to}")
+
+    with pytest.raises(sf.Stopped):
+        flow_of(lambda to: tells(to, "hello")).run("r")
+    sf.send_event("r", "go")
+
+    @sf.effect(name="tell")
+    def tell(to: str) -> None:
+        ledger.write(f"tell {to}")
+
+    with pytest.raises(sf.CodeChanged, match=r"text: .* not there") as stop:
+        flow_of(tell).run("r")
+    assert not [cure for cure in stop.value.cures if "noted=" in cure[1]]
+    assert ledger.lines == ["tell ann"]
+
+
 def branching(verb, kind, texts, ledger, *, stands):
     """Branches without a key, each with a call that differs only in what is noted."""
 

@@ -13,7 +13,7 @@ from surefoot.core.entry import KIND_OF, EffectDone, EffectIntended, StepDone
 from surefoot.engine.operate.handle import Run
 from surefoot.engine.process import config
 from surefoot.engine.process.commit import Committer, Ticket
-from surefoot.store.contract import Append
+from surefoot.store.contract import Extend
 from surefoot.store.open import close_all
 from surefoot.store.sqlite.store import SqliteStore
 
@@ -184,7 +184,7 @@ class Scribe:
         self.written = False
 
     def propose(self, tickets):
-        return Append(self.run, None, [])
+        return Extend(self.run, None, [])
 
     def accepted(self) -> None:
         self.written = True

@@ -571,7 +571,7 @@ def test_a_failure_is_a_stop_that_a_retry_opens(how, ledger):
             run()
     assert stop.value.exit_code == 3
     assert stop.value.cures == (
-        ("mended?", "surefoot runs retry r --failed"),
+        ("fixed?", "surefoot runs retry r --failed"),
         ("give up?", "surefoot runs cancel r"),
     )
     assert sf.get_run("r").status == "stopped"

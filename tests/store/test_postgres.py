@@ -19,7 +19,7 @@ from surefoot.errors import (
     UsageError,
 )
 from surefoot.store.channel import Channel
-from surefoot.store.contract import Append, Conflict, Head, RunQuery, Store
+from surefoot.store.contract import Conflict, Extend, Head, RunQuery, Store
 from surefoot.store.open import backend_of, open_store
 from surefoot.store.postgres.store import PostgresStore
 from surefoot.testing.conformance import StoreContract, Writer, assert_whole, index_row, large_value
@@ -443,4 +443,4 @@ def test_row_can_be_renewed_while_nobody_else_writes(opened):
     store.append([writer.append(b"1")])
 
     for _ in range(2):
-        assert store.append([Append("r", writer.head, [], index_row("r"))]) == [None]
+        assert store.append([Extend("r", writer.head, [], index_row("r"))]) == [None]

@@ -27,7 +27,7 @@ from surefoot.errors import (
     UsageError,
 )
 from surefoot.store import pages
-from surefoot.store.contract import Append, Conflict, Listed, RunQuery
+from surefoot.store.contract import Conflict, Extend, Listed, RunQuery
 from surefoot.store.sqlite import files as sqlite_file
 from surefoot.store.sqlite import store as sqlite
 from surefoot.store.sqlite.salvage import rebuild
@@ -850,4 +850,4 @@ def test_whole_chain_verifies_after_many_kinds_of_batches(place):
     stored = store.read("r")
     assert verify(Sealer(store.id, "r"), stored.records) == 273
     assert store.changes() == 273
-    assert Append("r", stored.head, []).head == writer.head
+    assert Extend("r", stored.head, []).head == writer.head

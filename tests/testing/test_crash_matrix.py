@@ -242,7 +242,7 @@ def test_a_change_that_the_run_itself_made_and_took_for_drift_is_named():
 def test_every_damage_is_tried_whatever_the_first_one_shows(monkeypatch):
     """The first finding of a kind is not the last; and to say that nothing was damaged would be untrue."""
     monkeypatch.setattr(scenarios, "damage", lambda *_, **__: "nothing that is needed is lost")
-    monkeypatch.setattr(verdicts.Case, "judge", lambda _: verdicts.Verdict(verdicts.RESUMED))
+    monkeypatch.setattr(verdicts.Case, "judge", lambda _: verdicts.Judgement(verdicts.RESUMED))
 
     with pytest.raises(NotHeld) as raised:
         crash_matrix(mistakes.failure_ends_the_process, damage=True)

@@ -13,7 +13,7 @@ from typing import ClassVar
 import pytest
 
 import surefoot as sf
-from surefoot.core.command import Look
+from surefoot.core.command import RunCheck
 from surefoot.core.programs import calls
 from surefoot.core.programs.landing import Landing
 from surefoot.engine.declare import drifts
@@ -390,7 +390,7 @@ def test_an_engine_that_believes_a_check_at_once_is_caught(monkeypatch):
     """The declaration is true; whoever does not wait for it does the effect twice."""
 
     def hasty(_landing, **_):
-        return (yield Look())
+        return (yield RunCheck())
 
     monkeypatch.setattr(Landing, "looked", hasty)
 

@@ -22,7 +22,7 @@ from surefoot.core.timer import after
 from surefoot.engine.declare import code
 from surefoot.engine.drive import start
 from surefoot.engine.process import config, journal
-from surefoot.store.contract import Append, Serving
+from surefoot.store.contract import Extend, Serving
 from surefoot.view.page import page
 from tests.working import ended, wait_until
 
@@ -229,7 +229,7 @@ def taken_over_by_another(run: str) -> None:
     record = Sealer(runtime.store.id, run).seal(
         seq=head.seq + 1, epoch=state.epoch + 1, at=runtime.clock.now(), kind=kind, body=body, previous=head.seal
     )
-    assert runtime.store.append([Append(run, head, [record])]) == [None]
+    assert runtime.store.append([Extend(run, head, [record])]) == [None]
 
 
 def test_silent_claimant_is_not_believed_dead_without_a_time_bound(store, monkeypatch):
@@ -288,4 +288,4 @@ def cut_off_elsewhere(workflow, run: str, *, timeout: float | None) -> None:
         )
         previous = sealed.seal
         records.append(sealed)
-    assert runtime.store.append([Append(run, None, records)]) == [None]
+    assert runtime.store.append([Extend(run, None, records)]) == [None]

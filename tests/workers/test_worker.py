@@ -16,7 +16,7 @@ import surefoot.aio
 from surefoot.core.entry import CancelRequested
 from surefoot.engine.process import config, journal
 from surefoot.engine.worker import queues, search
-from surefoot.store.contract import Append
+from surefoot.store.contract import Extend
 from tests.working import ended, kinds, wait_until
 
 
@@ -624,7 +624,7 @@ def test_run_that_is_not_ready_after_all_does_not_count_as_done(store):
     runtime = config.runtime(create=False)
     state, head = journal.load(runtime.store, "wrong")
     ready = msgspec.structs.replace(journal.index_row(state), status="queued", wake=1)
-    runtime.store.append([Append("wrong", head, [], ready)])
+    runtime.store.append([Extend("wrong", head, [], ready)])
 
     with sf.Worker() as worker:
         wait_until(lambda: worker.ended)

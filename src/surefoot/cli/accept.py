@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 @app_option
 @confirmation.yes_option
 @operator
-def accept(settings: Settings, run_id: str, witness: str | None, app: str | None, yes: bool, by: str, note: str) -> int:
+def accept(
+    settings: Settings, run_id: str, witness: str | None, app: str | None, yes: bool, by: str, note: str
+) -> None:
     """Accept what has changed outside since a run left it: all of it, or what one WITNESS sees.
 
     It is looked at again, and what is found now is accepted and listed. The code is needed (--app) only for what cannot
@@ -42,14 +44,12 @@ def accept(settings: Settings, run_id: str, witness: str | None, app: str | None
     named = [found for found in unseen if found.witness == witness]
     if named:
         output.tell(*(text.visible(line) for line in _outlook(run_id, named[0])))
-        if not confirmation.agreed("no longer watch it?", yes=yes):
-            return confirmation.DECLINED
+        confirmation.ask("no longer watch it?", yes=yes)
     with execution.answers_only():
         accepted = run.take_as_found(witness, by=by, note=note)
     _report(settings, run, accepted, by, note, app)
     if witness is None:
         output.tell(*(text.visible(f"not accepted: {found.line()}") for found in unseen))
-    return 0
 
 
 def _outlook(run_id: str, unseen: Drift) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @by_option
 @confirmation.yes_option
 @verb
-def adopt(settings: Settings, reason: str, by: str, yes: bool) -> int:
+def adopt(settings: Settings, reason: str, by: str, yes: bool) -> None:
     """Accept a store that lost records (an older copy put back, a lost log). Lists the price, and asks first.
 
     Runs that had not ended go on from where the older state stands, and every effect without a record is in doubt.
@@ -45,13 +45,11 @@ def adopt(settings: Settings, reason: str, by: str, yes: bool) -> int:
         found = adoption.look(store)
         kept = checkpoints(store.names())
         output.tell(*lines(found, kept))
-        if not confirmation.agreed("accept it?", yes=yes):
-            return confirmation.DECLINED
+        confirmation.ask("accept it?", yes=yes)
         adoption.adopt(store, SystemClock(), reason=reason, by=by)
     finally:
         store.close()
     output.answer(settings, facts.adoption(found, kept), "adopted: the store can be used again.")
-    return 0
 
 
 def lines(found: Adoption, checkpoints: list[str]) -> list[str]:

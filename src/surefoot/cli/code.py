@@ -187,9 +187,7 @@ def parse_word(word: str) -> tuple[bool, Any]:
     """Whether the word is JSON, and what it means."""
     try:
         return True, json.loads(word, parse_constant=_no_constant)
-    except json.JSONDecodeError:
-        return False, word
-    except _NotJson:
+    except (json.JSONDecodeError, _NotJson):
         return False, word
     except (RecursionError, ValueError) as error:
         raise UsageError(f"argument {word[:40]!r}… is JSON that cannot be read: {error}") from None

@@ -19,12 +19,12 @@ def nobody_to_ask(*, yes: bool) -> bool:
     return not yes and not sys.stdin.isatty()
 
 
-def agreed(question: str, *, yes: bool) -> bool:
+def ask(question: str, *, yes: bool) -> None:
+    """Go on if the answer is yes; else the command ends here."""
     if yes:
-        return True
+        return
     if nobody_to_ask(yes=yes):
         raise UsageError("there is no terminal to ask at. Look at what is listed above; then add --yes.")
-    if click.confirm(question, err=True):
-        return True
-    output.tell("nothing was done.")
-    return False
+    if not click.confirm(question, err=True):
+        output.tell("nothing was done.")
+        raise click.exceptions.Exit(DECLINED)

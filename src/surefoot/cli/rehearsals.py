@@ -196,13 +196,8 @@ def main() -> None:
     try:
         _serve(say, request)
     except SurefootError as error:
-        say(
-            {
-                "refused": trouble.lines(error),
-                "facts": facts.error(error, exit_code=error.exit_code),
-                "exit_code": error.exit_code,
-            }
-        )
+        told = facts.error(error, exit_code=error.exit_code)
+        say({"refused": trouble.lines(error), "facts": told, "exit_code": error.exit_code})
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # Threads that user code has left behind wait for nobody.

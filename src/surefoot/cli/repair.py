@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--accept-loss", is_flag=True, help="Go on even if other runs may have vanished with the damaged pages.")
 @confirmation.yes_option
 @operator
-def repair(settings: Settings, run_id: str, give_up: bool, accept_loss: bool, yes: bool, by: str, note: str) -> int:
+def repair(settings: Settings, run_id: str, give_up: bool, accept_loss: bool, yes: bool, by: str, note: str) -> None:
     """Set aside what is damaged of a run and let it go on before that. Lists what is lost, and asks first.
 
     What is set aside is kept for inspection. Effects that were recorded there are in doubt, unless an intact entry
@@ -33,35 +33,31 @@ def repair(settings: Settings, run_id: str, give_up: bool, accept_loss: bool, ye
     from surefoot.engine.drive import fallback
 
     runtime = _sound_store(settings, run_id, yes=yes, accept_loss=accept_loss)
-    if runtime is None:
-        return confirmation.DECLINED
     if give_up:
-        return _given_up(settings, runtime, run_id, yes=yes, by=by, note=note)
+        _give_up(settings, runtime, run_id, yes=yes, by=by, note=note)
+        return
     damage = fallback.diagnose(runtime.store, run_id)
     if damage is None:
         fallback.renew_row(runtime.store, run_id)
         operators.open_run(settings, run_id)  # NotFound, if it is not there at all
-        return _told(settings, run_id, None)
-    output.tell(text.visible(damage.outlook()))
-    if not confirmation.agreed("go on before the damage?", yes=yes):
-        return confirmation.DECLINED
-    done = fallback.fall_back(runtime.store, runtime.clock, run_id, seen=damage, by=by, note=note)
-    return _told(settings, run_id, done)
+    else:
+        output.tell(text.visible(damage.outlook()))
+        confirmation.ask("go on before the damage?", yes=yes)
+        damage = fallback.fall_back(runtime.store, runtime.clock, run_id, seen=damage, by=by, note=note)
+    _tell(settings, run_id, damage)
 
 
-def _given_up(settings: Settings, runtime: Runtime, run_id: str, *, yes: bool, by: str, note: str) -> int:
+def _give_up(settings: Settings, runtime: Runtime, run_id: str, *, yes: bool, by: str, note: str) -> None:
     from surefoot.engine.drive import fallback
 
     output.tell(text.visible(f"run {run_id} would end as failed; what is left of it is kept for inspection."))
-    if not confirmation.agreed("give it up?", yes=yes):
-        return confirmation.DECLINED
+    confirmation.ask("give it up?", yes=yes)
     fallback.give_up(runtime.store, runtime.clock, run_id, by=by, note=note)
     output.answer(settings, facts.giving_up(run_id), f"given up: run {run_id}.")
-    return 0
 
 
-def _sound_store(settings: Settings, run_id: str, *, yes: bool, accept_loss: bool) -> Runtime | None:
-    """The store, built anew if its pages are damaged. None: the person does not want that."""
+def _sound_store(settings: Settings, run_id: str, *, yes: bool, accept_loss: bool) -> Runtime:
+    """The store, built anew if its pages are damaged."""
     from surefoot.engine.drive import fallback
     from surefoot.engine.process import config
     from surefoot.store.open import backend_of, close_all
@@ -76,8 +72,7 @@ def _sound_store(settings: Settings, run_id: str, *, yes: bool, accept_loss: boo
     if why:
         output.tell(text.visible(why))
         output.tell("the database has to be built anew from all that can be read; the damaged files are kept.")
-        if not confirmation.agreed("build it anew?", yes=yes):
-            return None
+        confirmation.ask("build it anew?", yes=yes)
         close_all()
         url = config.store_url(settings.store)
         backend = backend_of(url)
@@ -101,10 +96,9 @@ def _structure(runtime: Runtime, run_id: str) -> str:
     return "; ".join(runtime.store.flaws()[:3])
 
 
-def _told(settings: Settings, run_id: str, damage: Damage | None) -> int:
+def _tell(settings: Settings, run_id: str, damage: Damage | None) -> None:
     told = [f"run {run_id} is sound: nothing to repair."]
     if damage is not None:
         told = [f"repaired: run {run_id} goes on after entry {damage.entry.after}."]
         told += [f"go on with: {operators.resume_command(settings, run_id)}"]
     output.answer(settings, facts.repair(run_id, damage), *told)
-    return 0

@@ -35,7 +35,7 @@ def settle(
     yes: bool,
     by: str,
     note: str,
-) -> int:
+) -> None:
     """Say whether an effect that is in doubt happened. Look at the world first: surefoot believes you.
 
     The value is JSON; a string needs its quotes: --happened '"re_123"'. With --app it is held against the type that the
@@ -55,17 +55,15 @@ def settle(
         run.settle(address, not_happened=not_happened, failed=failed, by=by, note=note)
     else:
         value = _value(happened, app)
-        if not _agreed(run, address, value, app, yes=yes):
-            return confirmation.DECLINED
+        _ask_if_unlike(run, address, value, app, yes=yes)
         run.settle(address, happened=value, by=by, note=note)
     said = "happened" if happened is not None else "did not happen, and fails" if failed else "did not happen"
     sentence = f"recorded: run {run_id}, {address} {said}, said by {by}"
     what = facts.settlement(address, happened=happened is not None, failed=failed)
     operators.report(settings, run, what, sentence, by=by, note=note, app=app)
-    return 0
 
 
-def _agreed(run: Run, address: str, value: Any, app: str | None, *, yes: bool) -> bool:
+def _ask_if_unlike(run: Run, address: str, value: Any, app: str | None, *, yes: bool) -> None:
     """A value that no code was held against: said so, and asked about if it looks unlike what the effect gave before."""
     from surefoot.cli import likeness
     from surefoot.core.address import as_recorded
@@ -73,14 +71,12 @@ def _agreed(run: Run, address: str, value: Any, app: str | None, *, yes: bool) -
 
     address = as_recorded(address)
     if return_type.is_held(address):
-        return True
+        return
     why = "name it with --app MODULE" if app is None else f"{app} does not say what {address} returns"
     output.tell(text.visible(f"warning: run {run.id}, {address}: the value is not held against the code; {why}."))
-    unlike = likeness.unlike(run, address, value)
-    if not unlike:
-        return True
-    output.tell(text.visible(f"  {unlike}."))
-    return confirmation.agreed("record it all the same?", yes=yes)
+    if unlike := likeness.unlike(run, address, value):
+        output.tell(text.visible(f"  {unlike}."))
+        confirmation.ask("record it all the same?", yes=yes)
 
 
 def _value(given: str, app: str | None) -> Any:

@@ -14,7 +14,7 @@ from surefoot.cli.options import Settings, verb
 from surefoot.view import facts
 
 if TYPE_CHECKING:
-    from surefoot.engine.upkeep.verification import Verdict
+    from surefoot.engine.upkeep.verification import VerifyResult
 
 
 @click.command()
@@ -46,7 +46,7 @@ def verify(settings: Settings, run_id: str | None) -> int:
     return flaws.DAMAGED if verdict.flaws else 0
 
 
-def lines(verdict: Verdict, store: str = "") -> Iterator[str]:
+def lines(verdict: VerifyResult, store: str = "") -> Iterator[str]:
     for flaw in verdict.flaws:
         yield flaws.told(flaw, store)
     others = verdict.journals - verdict.runs

@@ -15,6 +15,7 @@ W = TypeVar("W")
 
 OnCrash = Literal["ask", "retry", "check", "fail"]
 OnChange = Literal["auto", "keep", "rerun", "stop"]
+OnEffectChange = Literal["auto", "keep", "stop"]  # An effect is never executed again for other arguments.
 OnCorruption = Literal["fallback", "stop"]
 OnDriftWord = Literal["stop", "warn", "accept"]
 OnError = Literal["raise", "collect"]

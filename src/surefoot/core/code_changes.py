@@ -58,7 +58,7 @@ def _cures_of_new(run: str, asked: Asked, blocked: Sequence[Past], alike: int, i
     path, old, _ = split(blocked[0].address)
     told: list[Cure] = []
     is_run, was_run = asked.name == CHILD, old == CHILD
-    if old != asked.name and not (is_run or was_run):
+    if old not in (asked.name, *asked.names) and not (is_run or was_run):
         told.append(Edit("the same, renamed?", f'@sf.effect(was="{old}")', f"on {asked.name}"))
     if path != asked.path and (declared := _moved(path, asked.path)):
         told.append(Edit("the same, moved?", declared))
@@ -133,8 +133,10 @@ def _label(path: str) -> str:
 def other_arguments(
     run: str, past: Past, address: str, name: str, recorded: bytes, asked: bytes, *, kind: str = "", digest: str = "",
     nothing: bool = True, twin: str = "", is_cut_off: bool = False, noted: frozenset[str] = frozenset(),
+    parameters: frozenset[str] | None = None,
 ) -> Stop:  # fmt: skip
     """A recorded call that is asked for in another way than it was made. `noted`: what is not compared already.
+    `parameters`: those that it has now.
 
     `twin`: another recorded call of that name, which nobody has asked for, was made with these arguments. `is_cut_off`: by
     a time-out and the like, so that another call in its place would be, too.
@@ -156,9 +158,10 @@ def other_arguments(
     if is_child(past):
         told = _cures_of_child(run, past, address, recorded, asked)
     else:
-        told = _cures_of_other(
-            run, past, address, name, _not_to_compare(past, recorded, asked, noted), is_cut_off=is_cut_off
-        )
+        names = _not_to_compare(past, recorded, asked, noted)
+        if parameters is not None and not parameters.issuperset(names):
+            names = ()  # One of them is gone: `noted=` would be refused with it, and does not help without it.
+        told = _cures_of_other(run, past, address, name, names, is_cut_off=is_cut_off)
     if twin:
         told = (command("match", run, address, is_=twin, when=f"it is {twin}?"), *told)
     return Stop("CodeChanged", message, past.address, facts, told)
@@ -267,12 +270,16 @@ def too_many(run: str, count: int, limit: int, first: Past, recorded: bytes, ask
     return Stop("CodeChanged", message, first.address, {"recorded": _shown(recorded), "asked": _shown(asked)}, told)
 
 
-def undecorated(run: str, name: str, module: str, pasts: Sequence[Past], *, qualname: str = "") -> Stop:
+def undecorated(
+    run: str, name: str, module: str, pasts: Sequence[Past], *, qualname: str = "", now: str = "a plain function"
+) -> Stop:
     """`qualname`: what the function is called in its module, if that is not the effect's name."""
     function = qualname or name
+    pasts = [past for past in pasts if past.state is not PastState.FAILED] or pasts
+    were = f"{'were' if len(pasts) > 1 else 'was'} {'tried' if pasts[0].state is PastState.FAILED else 'executed'}"
     message = (
-        f"run {run}: {names_of(pasts)} {'were' if len(pasts) > 1 else 'was'} executed as an effect, and {function} in "
-        f"{module} is a plain function now: to replay the code would execute it, unrecorded. Nothing was executed."
+        f"run {run}: {names_of(pasts)} {were} as an effect, and {function} in {module} is {now} now: to replay the code "
+        "would execute it, unrecorded. Nothing was executed."
     )
     named = "" if function.rpartition(".")[2] == name else f'(name="{name}")'
     told = (

@@ -48,7 +48,7 @@ class Pause(Struct, frozen=True):
     """For people, where the wait is not one they asked for."""
 
 
-class Look(Struct, frozen=True):
+class RunCheck(Struct, frozen=True):
     """Have the effect's check look at the world; it changes nothing. Answer: a Verdict, its value encoded."""
 
 
@@ -127,8 +127,8 @@ class Within(Struct, frozen=True):
     program: Generator[Any, Any, Any]
 
 
-Looking = Look | Trace | Repair | Observe | Hold | Left | Verify
-Idle = Look | Trace | Pause | After
+Looking = RunCheck | Trace | Repair | Observe | Hold | Left | Verify
+Idle = RunCheck | Trace | Pause | After
 """Wishes that change nothing."""
 Doing = Do | Make | Nap | Claim | Invoke | Within
 Wish = Append | Execute | After | Pause | Looking | Doing

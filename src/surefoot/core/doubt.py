@@ -21,7 +21,7 @@ QUESTION_WIDTH = 500
 ARGUMENTS_WIDTH = 200
 
 
-class Question(Struct, frozen=True):
+class Doubt(Struct, frozen=True):
     """What is known about an effect whose outcome is not."""
 
     run: str
@@ -47,7 +47,7 @@ class Question(Struct, frozen=True):
         happened, again, *others = stop.cures
         return replace(stop, cures=(happened, fork, replace(again, when="send the same key?"), *others))
 
-    def because(self, why: str) -> Question:
+    def because(self, why: str) -> Doubt:
         return replace(self, known=f"{self.known} ({why})")
 
     def failure(self) -> Raw:
@@ -55,30 +55,30 @@ class Question(Struct, frozen=True):
         return Raw(values.encode_error(StepFailed("InDoubt", f"{self.address}: {self.known}")))
 
 
-def recorded(run: str, past: PastEffect) -> Question:
+def recorded(run: str, past: PastEffect) -> Doubt:
     """An earlier process left it so."""
     args = called_with(past.args, past.defaults)
     if past.suspected:
         return lost(run, past.address, args)
     if past.rewound:
         known = "it may have been executed before the run was sent back to before it"
-        return Question(run, past.address, known + (f", and {past.spent} since" if past.spent else ""), args)
+        return Doubt(run, past.address, known + (f", and {past.spent} since" if past.spent else ""), args)
     started = datetime.fromtimestamp(past.at / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     known = f"started {started} by {past.claimant}, "
     if past.outcome_lost:
-        return Question(run, past.address, known + "and entries that were recorded after that are lost", args)
+        return Doubt(run, past.address, known + "and entries that were recorded after that are lost", args)
     if past.landed is not None:
         said = f"which says that it executed it too late to be recorded ({past.landed.outcome})"
-        return Question(run, past.address, known + said, args)
+        return Doubt(run, past.address, known + said, args)
     if past.error is None:
-        return Question(run, past.address, known + "no outcome recorded", args)
+        return Doubt(run, past.address, known + "no outcome recorded", args)
     kind, text = values.error_summary(past.error)
-    return Question(run, past.address, known + f"raised {kind}: {text}, {_PROVES_NOTHING}", args, kind)
+    return Doubt(run, past.address, known + f"raised {kind}: {text}, {_PROVES_NOTHING}", args, kind)
 
 
-def lost(run: str, address: str, args: Value | None = None) -> Question:
+def lost(run: str, address: str, args: Value | None = None) -> Doubt:
     known = "it may have been executed before: entries of this run are lost, perhaps its own"
-    return Question(run, address, known, args)
+    return Doubt(run, address, known, args)
 
 
 def on_resume(policy: str, spent: str = "") -> str:
@@ -157,15 +157,15 @@ def _as_whom(answerers: tuple[str, ...]) -> str | Ask:
     return answerers[0] if named else Ask("NAME")
 
 
-def did_nothing(run: str, address: str, error: str, args: Value | None) -> Question:
+def did_nothing(run: str, address: str, error: str, args: Value | None) -> Doubt:
     known = f"its last attempt did nothing ({error}), but an earlier one may have happened"
-    return Question(run, address, known, args)
+    return Doubt(run, address, known, args)
 
 
-def raised(run: str, address: str, error: str, args: Value | None, *, nameable: bool = True) -> Question:
+def raised(run: str, address: str, error: str, args: Value | None, *, nameable: bool = True) -> Doubt:
     """`error`: the exception as it is recorded, its name first."""
     kind = error.partition(":")[0]
-    return Question(run, address, f"raised {error}, {_PROVES_NOTHING}", args, kind, nameable)
+    return Doubt(run, address, f"raised {error}, {_PROVES_NOTHING}", args, kind, nameable)
 
 
 def unstorable(run: str, address: str, why: str, args: Value | None) -> Stop:

@@ -386,10 +386,12 @@ def _tag_error(walk: Walk, error: BaseException, room: int) -> Any:
 
 def describe_error(walk: Walk, error: BaseException, *, briefly: bool = False) -> Any:
     """A failure that will come back as `StepFailed`. `briefly`: whatever its class is like."""
-    kind, message, module = failures.described(error)
+    kind, message, module, bases = failures.described(error)
     payload = {"type": walk.tag(kind, MAX_DEPTH), "message": walk.tag(message, MAX_DEPTH)}
     if module and not briefly:
         payload["module"] = walk.tag(module, MAX_DEPTH)
+        if bases:
+            payload["bases"] = walk.tag(bases, MAX_DEPTH)
     if not briefly and (state := _small_attributes(walk, error)):
         payload["state"] = state
     if not briefly and isinstance(error, ExceptionGroup):

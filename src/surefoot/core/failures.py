@@ -54,7 +54,21 @@ OWN: Final[dict[str, type[Exception]]] = {
 BUILTINS["BaseExceptionGroup"] = ExceptionGroup  # what it held besides exceptions comes back as StepFailed
 
 _FIELDS: Final = frozenset(
-    {"type", "message", "as", "version", "parts", "errors", "notes", "module", "state", "cause", "context", "suppress"}
+    {
+        "type",
+        "message",
+        "as",
+        "version",
+        "parts",
+        "errors",
+        "notes",
+        "module",
+        "bases",
+        "state",
+        "cause",
+        "context",
+        "suppress",
+    }
 )
 _TABLES: Final[dict[str, Mapping[str, type[Exception]]]] = {"builtins": BUILTINS, "surefoot": OWN}
 _MODULES: Final = {"builtins": builtins, "surefoot": errors}
@@ -71,13 +85,15 @@ def origin(error: BaseException) -> tuple[str, str] | None:
     return ("registered", known.name) if known is not None else None
 
 
-def described(error: BaseException) -> tuple[str, str, str]:
-    """Type, message and module, of a failure that comes back as `StepFailed`. A copy of one is what it is a copy of."""
+def described(error: BaseException) -> tuple[str, str, str, str]:
+    """Type, message, module and bases, of a failure that comes back as `StepFailed`. A copy of one is what it is a copy of."""
     if likeness.is_likeness(error):
-        return error.type, error.message, error.module  # type: ignore[attr-defined]
+        recorded: Any = error
+        return recorded.type, recorded.message, recorded.module, recorded.__dict__.get("__bases__", "")
     known = origin(error)
     name = known[1] if known is not None else registry.default_name(type(error))
-    return name, message(error), likeness.home(type(error))
+    module = likeness.home(type(error))
+    return name, message(error), module, likeness.bases(type(error)) if module else ""
 
 
 def attributes(error: BaseException) -> dict[str, Any]:
@@ -162,11 +178,13 @@ def revive(payload: dict[str, Any], value: Callable[[Any], Any]) -> Exception:
 
 
 def _revive_likeness(name: str, text: str, payload: dict[str, Any], value: Callable[[Any], Any]) -> StepFailed:
-    module, state = payload.get("module", ""), value(payload.get("state", {}))
+    module, bases, state = payload.get("module", ""), payload.get("bases", ""), value(payload.get("state", {}))
     errors = value(payload["errors"]) if "errors" in payload else None
-    if type(module) is not str or type(state) is not dict or not all(isinstance(e, Exception) for e in errors or ()):
+    if type(module) is not str or type(bases) is not str or type(state) is not dict:
         raise TypeError
-    return likeness.make(name, text, module, state=state, errors=errors)
+    if not all(isinstance(e, Exception) for e in errors or ()):
+        raise TypeError
+    return likeness.make(name, text, module, state=state, errors=errors, bases=bases)
 
 
 def _is_of_another_time(table: Any, name: str) -> bool:

@@ -1,7 +1,7 @@
 """Generations of an explicit checkpoint: what one is, which one counts, and which may go.
 
 The newest generation whose seal holds and whose state can be read is the state. None goes before two newer ones
-were read again, whole. What is damaged is stepped over, never mended, never merged.
+were read again, whole. What is damaged is stepped over, never repaired, never merged.
 
 Pure: shelves (`store/generation_journal.py`, `store/generation_files.py`) find and keep them.
 """

@@ -2,14 +2,19 @@
 
 The class is looked up by recorded module and name among the modules that are loaded; nothing is imported, and no
 attribute hook of a module or a class is asked. The failure is made past every constructor of the user's, and what the
-user's class overrides (`__str__`, `__getattr__`, …) does not get in the way of what is recorded. Where no such class can
-be found or made, it is a plain `StepFailed`, the first time as well as on replay.
+user's class overrides (`__str__`, `__getattr__`, …) does not get in the way of what is recorded.
+
+A replay may need the failure before the code has loaded the module: a step that is answered from the journal does not
+run its own `import`. Then the failure has the name of its class and the bases of other modules all the same (`OSError`
+of a client's error), and `isinstance` looks for the class when it is asked. Only an `except` clause that itself loads
+the module cannot match: it is held against the real bases.
 """
 
 from __future__ import annotations
 
 import abc
 import builtins
+import functools
 import re
 import sys
 import types
@@ -20,6 +25,7 @@ from surefoot.errors import Fenced, StepFailed, Stopped, StoreUnavailable, Usage
 MAIN: Final = "__main__"
 _OF_THE_ENGINE: Final = (UsageError, Stopped, StoreUnavailable, Fenced)
 """Let out of a workflow, these are no failure of the run. What a call has recorded as its failure is one."""
+_OF_ALL: Final = (Exception, BaseException, object)
 _made: Final[dict[tuple[type, ...], type[StepFailed] | None]] = {}
 
 
@@ -112,15 +118,27 @@ def find(module: str, name: str) -> tuple[type[Exception], ...]:
     return tuple(found)
 
 
-def make(kind: str, text: str, module: str, *, state: dict[str, Any], errors: list[Exception] | None) -> StepFailed:
+def bases(cls: type) -> str:
+    """Classes of other modules that it is of, the nearest first: they may be loaded where it is not."""
+    try:
+        found = [base for base in type.__dict__["__mro__"].__get__(cls)[1:] if base not in _OF_ALL]
+        homes = {base: home(base) for base in found if base.__module__ != cls.__module__}
+        return " ".join(f"{where}:{base.__qualname__}" for base, where in homes.items() if where)
+    except Exception:  # noqa: BLE001 - a metaclass of the user's may say anything about its classes
+        return ""
+
+
+def make(
+    kind: str, text: str, module: str, *, state: dict[str, Any], errors: list[Exception] | None, bases: str = ""
+) -> StepFailed:  # fmt: skip
     """The failure of a class of that name in that module."""
     made = None
-    classes = find(module, kind) if module else ()
-    if classes:
-        cls = _made[classes] if classes in _made else _made.setdefault(classes, _class_of(classes))
-        made = None if cls is None else _made_past_constructors(cls, text, errors)
+    if module:
+        cls = _class_once(find(module, kind)) or _named(module, kind, _loaded(bases))
+        made = _made_past_constructors(cls, text, errors)
     if made is None:
         made = StepFailed(kind, text, module=module)
+    made.__dict__["__bases__"] = bases
     fields = made.__dict__
     for name, value in state.items():
         try:
@@ -160,19 +178,50 @@ def _is_exception(cls: Any) -> bool:
 def _class_of(classes: tuple[type, ...]) -> type[StepFailed] | None:
     """Named after the class that was raised: `type(error).__name__` says what happened."""
     name: str = type.__dict__["__name__"].__get__(classes[0])
-    ours = () if any(StepFailed in cls.__mro__ for cls in classes) else (StepFailed,)
     space = {
         "__module__": type.__dict__["__dict__"].__get__(classes[0]).get("__module__", "builtins"),
         "__qualname__": name,
         "__doc__": StepFailed.__doc__,
     }
-    kind = type(classes[0])
+    return _joined(_Recorded, classes, space)
+
+
+def _joined(front: type, classes: tuple[type, ...], space: dict[str, Any]) -> type[StepFailed] | None:
+    ours = () if any(StepFailed in cls.__mro__ for cls in (front, *classes)) else (StepFailed,)
+    kind, name = type(classes[0]) if classes else type, space["__qualname__"]
     try:
         if kind is abc.ABCMeta:
-            return abc.ABCMeta(name, (_Recorded, *ours, *classes), space)  # type: ignore[return-value]
-        return type.__new__(kind, name, (_Recorded, *ours, *classes), space)  # past a metaclass of the user's
+            return abc.ABCMeta(name, (front, *ours, *classes), space)  # type: ignore[return-value]
+        return type.__new__(kind, name, (front, *ours, *classes), space)  # past a metaclass of the user's
     except Exception:  # noqa: BLE001 - layouts, metaclasses or orders of bases that do not go together
         return None
+
+
+class _Unloaded(_Recorded, StepFailed):
+    """A failure of a class that is not loaded yet, or that does not go together with ours."""
+
+    @property  # type: ignore[misc]  # typeshed has it writable
+    def __class__(self) -> Any:
+        """What `isinstance` asks for after the real type: by then the module may be loaded."""
+        return _class_once(find(self.__dict__["module"], self.__dict__["type"])) or type(self)
+
+
+@functools.lru_cache(1_000)
+def _named(module: str, kind: str, bases: tuple[type, ...]) -> type[StepFailed]:
+    space = {"__module__": module, "__qualname__": kind.rpartition(".")[2], "__doc__": StepFailed.__doc__}
+    return _joined(_Unloaded, bases, space) or _joined(_Unloaded, (), space) or _Unloaded
+
+
+def _loaded(bases: str) -> tuple[type, ...]:
+    """Those that are there, without what comes with another one."""
+    found = [cls for base in bases.split() for cls in find(*base.split(":", 1))[:1]]
+    return tuple(cls for cls in found if not any(cls is not other and issubclass(other, cls) for other in found))
+
+
+def _class_once(classes: tuple[type, ...]) -> type[StepFailed] | None:
+    if not classes:
+        return None
+    return _made[classes] if classes in _made else _made.setdefault(classes, _class_of(classes))
 
 
 def _made_past_constructors(cls: Any, text: str, errors: list[Exception] | None) -> StepFailed | None:

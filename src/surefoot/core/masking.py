@@ -26,7 +26,7 @@ MANY: Final = 50_000
 FEW: Final = 300
 _MOST_LEVELS: Final = 8
 _CUT: Final = re.compile(r"(?s)(.*)(\.\.\. \[cut: \d+ characters\])")
-_PLAIN_FIELDS: Final = frozenset({"type", "as", "module", "version", "suppress"})
+_PLAIN_FIELDS: Final = frozenset({"type", "as", "module", "bases", "version", "suppress"})
 """Of a recorded failure: what names classes, and no text of the user's."""
 
 

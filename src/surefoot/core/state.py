@@ -89,7 +89,7 @@ from surefoot.core.history import (
     PastWait,
 )
 from surefoot.core.need import of_stops
-from surefoot.core.readiness import HANDED_BACK, NOBODY, Standing, moved
+from surefoot.core.readiness import HANDED_BACK, MOVING, NOBODY, Standing, moved
 from surefoot.core.seal import Record, from_record
 from surefoot.errors import JournalCorrupt, NotDone
 
@@ -264,9 +264,8 @@ class RunState:
             self.starts = 0
             if kind is not RunSuspended:
                 self.parks = 0
-        standing = moved(entry, record.at, starts=self.starts, answered=self.is_answered)
         handler = _HANDLERS.get(kind)
-        if standing is not None:
+        if kind in MOVING and (standing := moved(entry, record.at, starts=self.starts, answered=self.is_answered)):
             self.standing = NOBODY if self.status in ENDED and kind is FellBack else standing  # It stays ended.
         if handler is not None:
             known = self.world.version
@@ -815,7 +814,7 @@ def _note_of(address: str) -> str:
 
 
 def was_in_doubt(error: Raw) -> bool:
-    """Whether it failed by its policy, because it was not known whether it happened (`doubt.Question.failure`)."""
+    """Whether it failed by its policy, because it was not known whether it happened (`doubt.Doubt.failure`)."""
     kind, message = values.error_summary(error)
     return kind == "StepFailed" and message.startswith("InDoubt: ")
 

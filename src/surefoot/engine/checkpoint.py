@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import Struct
 
 from surefoot.core import values
-from surefoot.core.cure import Advice, Cures, Edit
+from surefoot.core.cure import Advice, Edit
 from surefoot.core.entry import Drift, Sight
 from surefoot.core.expectation import UNSEEN, Expectation
 from surefoot.core.generation import FEWEST, Saved, Seen, Shelved, Watch, retained
@@ -458,35 +458,28 @@ class Checkpoint:
         try:
             return shelf.look()
         except JournalCorrupt as error:
-            raise CorruptCheckpoint(
-                f"checkpoint {self.name}: its generations in {shelf.where} cannot be read: {_brief(error)}",
-                facts={"checkpoint": self.name},
-                cures=self._cures(shelf.where),
-            ) from error
+            why = f"its generations in {shelf.where} cannot be read: {_brief(error)}"
+            raise self._corrupt(shelf.where, why) from error
 
     # --- refusing ----------------------------------------------------------------------------------------
 
     def _unreadable(self, shelf: Shelf, found: Shelved, passed: list[tuple[int, str]]) -> CorruptCheckpoint:
         what = _listed(passed) if passed else found.doubt
-        return CorruptCheckpoint(
-            f"checkpoint {self.name}: something was saved in {shelf.where}, but no generation of it can be trusted: "
-            f"{what}. Nothing was changed.",
-            facts={"checkpoint": self.name, "generations": {str(number): why for number, why in passed}},
-            cures=self._cures(shelf.where),
-        )
+        why = f"something was saved in {shelf.where}, but no generation of it can be trusted: {what}. Nothing was changed."
+        return self._corrupt(shelf.where, why, generations={str(number): fault for number, fault in passed})
 
     def _vanished(self, where: str) -> CorruptCheckpoint:
-        return CorruptCheckpoint(
-            f"checkpoint {self.name}: what this process loaded or saved is gone: {where} has nothing under this name. "
-            "Nothing was written.",
-            facts={"checkpoint": self.name},
-            cures=self._cures(where),
-        )
+        why = f"what this process loaded or saved is gone: {where} has nothing under this name. Nothing was written."
+        return self._corrupt(where, why)
 
-    def _cures(self, where: str) -> Cures:
-        return (
-            Advice("a copy?", f"put {where} back from it"),
-            Advice("start over?", "use another name; this one stays as it is"),
+    def _corrupt(self, where: str, why: str, **facts: Any) -> CorruptCheckpoint:
+        return CorruptCheckpoint(
+            f"checkpoint {self.name}: {why}",
+            facts={"checkpoint": self.name, **facts},
+            cures=(
+                Advice("a copy?", f"put {where} back from it"),
+                Advice("start over?", "use another name; this one stays as it is"),
+            ),
         )
 
     def _fenced(self, found: Shelved | None) -> Fenced:
@@ -555,19 +548,8 @@ def _fault(shelf: Shelf, one: Seen) -> str:
 
 
 def _shown(one: Seen, why: str) -> Generation:
-    known = one.sound
-    return Generation(
-        one.number,
-        _when(one.at) if known else None,
-        one.size,
-        _writer(one) if known else "",
-        one.schema,
-        not why,
-        why,
-        one.watch,
-        one.by,
-        one.note,
-    )
+    at, writer = (_when(one.at), _writer(one)) if one.sound else (None, "")
+    return Generation(one.number, at, one.size, writer, one.schema, not why, why, one.watch, one.by, one.note)
 
 
 def _listed(faults: Iterable[tuple[int, str]]) -> str:

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
-from surefoot.core.choice import Approval, OnChange, OnCorruption, OnCrash, OnFailure, one_of
+from surefoot.core.choice import Approval, OnChange, OnCorruption, OnCrash, OnEffectChange, OnFailure, one_of
 from surefoot.core.retry import Backoff
 from surefoot.core.timer import Duration, after, seconds
 from surefoot.engine.declare import current, rehearsal
@@ -44,16 +44,17 @@ class CallOptions(TypedDict, total=False):
     timeout: Duration | None
     ignore: str | tuple[str, ...]
     noted: str | tuple[str, ...]
-    on_change: OnChange | None
     was: str | tuple[str, ...] | None
 
 
 class StepOptions(CallOptions, total=False):
     retry_on: Exceptions | None
+    on_change: OnChange | None
 
 
 class EffectOptions(CallOptions, total=False):
     on_crash: OnCrash
+    on_change: OnEffectChange | None
     touches: Sequence[Any]
     key_ttl: Duration | None
     approve: bool

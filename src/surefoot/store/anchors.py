@@ -18,7 +18,7 @@ from surefoot.core.cure import ADOPT, Advice
 from surefoot.errors import JournalRegressed, StoreUnavailable
 from surefoot.store.anchor import Anchor, Mark, Unreadable, foreign
 from surefoot.store.disk import make_folder
-from surefoot.store.place import Place
+from surefoot.store.place import Site
 
 FOLDER: Final = "SUREFOOT_ANCHORS"
 _DEFAULT: Final = os.path.join(".surefoot", "anchors")
@@ -34,7 +34,7 @@ Known = Callable[[Mark], tuple[bool, int]]
 class Anchors:
     """Not thread-safe by itself: the store's writing lock covers it."""
 
-    def __init__(self, store: bytes, where: str, place: Place) -> None:
+    def __init__(self, store: bytes, where: str, place: Site) -> None:
         self._store = store
         self._where = where
         self._place = place

@@ -77,7 +77,7 @@ class IndexRow(Struct, frozen=True):
     """What lists show beside it: `fell_back`, `left`, `forked`."""
 
 
-class Append(Struct, frozen=True):
+class Extend(Struct, frozen=True):
     """Records for one run, to stand right behind `head` (`None`: the run must not exist yet)."""
 
     run: str
@@ -219,7 +219,7 @@ class Journals(Protocol):
     def url(self) -> str:
         """Where it is, as people may see it: without a password."""
 
-    def append(self, batch: Sequence[Append]) -> list[Conflict | None]:
+    def append(self, batch: Sequence[Extend]) -> list[Conflict | None]:
         """One durable transaction; the answer for each run in the order asked."""
 
     def read(self, run: str, after: int = 0, limit: int | None = None) -> Stored:

@@ -276,16 +276,12 @@ class FileShelf:
 
     def _collect(self, folder: int) -> None:
         """Delete blobs that no file here names: neither a generation nor what is left of a damaged one."""
-        try:
-            with _subfolder(_BLOBS, folder, make=False) as blobs:
-                named = _named_blobs(folder)
-                for name in os.listdir(blobs):
-                    if HASH.fullmatch(name.encode()) and name.encode() not in named:
-                        os.unlink(name, dir_fd=blobs)
-        except FileNotFoundError:
-            return  # there are no blobs
-        except Bad:
-            return  # it is not known what that file needs, so nothing is deleted
+        # Perhaps there are no blobs. And if it is not known what a file needs, nothing is deleted.
+        with suppress(FileNotFoundError, Bad), _subfolder(_BLOBS, folder, make=False) as blobs:
+            named = _named_blobs(folder)
+            for name in os.listdir(blobs):
+                if HASH.fullmatch(name.encode()) and name.encode() not in named:
+                    os.unlink(name, dir_fd=blobs)
 
     # --- when the system refuses -----------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from surefoot.core.generation import LEAP, Saved, Seen, Shelved, plausible
 from surefoot.core.parts import Whole, damaged_parts, expand
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record
 from surefoot.errors import CodecMissing, CorruptCheckpoint, Damaged, SchemaMismatch, Stopped
-from surefoot.store.contract import RESERVED, Append, Head, Rewrite, Store, Stored
+from surefoot.store.contract import RESERVED, Extend, Head, Rewrite, Store, Stored
 from surefoot.store.generation_pages import not_read_back
 
 _PREFIX: Final = f"{RESERVED}checkpoint{RESERVED}"
@@ -43,7 +43,7 @@ class Prepared(msgspec.Struct, frozen=True):
     number: int
     mark: bytes
     state: bytes
-    wish: Append | Rewrite
+    wish: Extend | Rewrite
 
 
 class JournalShelf:
@@ -216,7 +216,7 @@ class JournalShelf:
         if found is None or (kept is None and not found.damaged):
             seq, seal = (0, GENESIS) if head is None else (head.seq, head.seal)
             record = self._seal(seq + 1, number, new.at, kind, body, seal)
-            return Prepared(number, record.seal, new.state, Append(self.run, head, [record], cuts=cuts))
+            return Prepared(number, record.seal, new.state, Extend(self.run, head, [record], cuts=cuts))
         stay = [one for one in found.seen if one.sound] if kept is None else list(kept)
         records = self._chained([one.source[0] for one in stay])
         record = self._seal(len(records) + 1, number, new.at, kind, body, records[-1].seal if records else GENESIS)
@@ -288,7 +288,7 @@ class JournalShelf:
             if not cuts or not self.store.discard(bad, self.store.changes()):
                 continue
             head = self.store.read(self.run, after=_BEYOND, limit=1).head
-            if self.store.append([Append(self.run, head, [], cuts=cuts)]) == [None]:
+            if self.store.append([Extend(self.run, head, [], cuts=cuts)]) == [None]:
                 return
 
     def _unreadable(self, number: int, why: str) -> CorruptCheckpoint:

@@ -33,7 +33,7 @@ _NUMBER_AT: Final = 68
 Watch = Callable[[str], object]
 
 
-class Place(Struct, frozen=True):
+class FileOffset(Struct, frozen=True):
     """Where in a file something is."""
 
     file: str
@@ -65,7 +65,7 @@ class Bad(Struct, frozen=True):
 
     seq: int
     why: str
-    place: Place | None = None
+    place: FileOffset | None = None
 
 
 class PartSeen(Struct, frozen=True):

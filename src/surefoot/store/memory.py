@@ -16,8 +16,8 @@ from surefoot.core.seal import Record
 from surefoot.errors import UsageError
 from surefoot.store.backend import Announce, Backend
 from surefoot.store.contract import (
-    Append,
     Conflict,
+    Extend,
     Head,
     IndexRow,
     Limit,
@@ -82,7 +82,7 @@ class MemoryStore(Derived):
         self._refuse_unless_usable()
         return self._worker
 
-    def append(self, batch: Sequence[Append]) -> list[Conflict | None]:
+    def append(self, batch: Sequence[Extend]) -> list[Conflict | None]:
         check_positions(batch)
         with self._locked():
             return [self._append(item) for item in batch]
@@ -127,7 +127,7 @@ class MemoryStore(Derived):
             self._quarantine.setdefault(item.run, []).extend([*gone, *item.records[:1]])
         self._order = {pos: record for pos, record in self._order.items() if record not in gone}
         self._journals[item.run] = journal[: item.keep]
-        self._append(Append(item.run, self._head(item.run), item.records, item.row, item.cuts))
+        self._append(Extend(item.run, self._head(item.run), item.records, item.row, item.cuts))
 
     def quarantined(self, run: str) -> list[Record]:
         with self._locked():
@@ -219,7 +219,7 @@ class MemoryStore(Derived):
             self._tell()
         self._note_closed()
 
-    def _append(self, item: Append) -> Conflict | None:
+    def _append(self, item: Extend) -> Conflict | None:
         if self._head(item.run) != item.head:
             return Conflict(item.run)
         for cut in item.cuts:

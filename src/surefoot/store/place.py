@@ -22,7 +22,7 @@ _UNUSUAL: Final = re.compile(r"[^A-Za-z0-9.-]+")
 _NAME_LENGTH: Final = 80
 
 
-class Place:
+class Site:
     """One database, and what is noted of it."""
 
     def __init__(self, folder: str, name: str, where: str) -> None:

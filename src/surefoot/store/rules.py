@@ -8,13 +8,13 @@ from typing import Final, NamedTuple
 
 from surefoot.core.seal import Record
 from surefoot.errors import UsageError
-from surefoot.store.contract import ANY, RESERVED, Append, IndexRow, Limit, Rewrite, RunQuery, Wanted
+from surefoot.store.contract import ANY, RESERVED, Extend, IndexRow, Limit, Rewrite, RunQuery, Wanted
 
 ALWAYS: Final = 0
 """Since when a run is ready whose worker died: it had its turn already, so it comes before all others."""
 
 
-def check_positions(items: Iterable[Append | Rewrite]) -> None:
+def check_positions(items: Iterable[Extend | Rewrite]) -> None:
     """A writer that miscounts is refused before it can make a journal with a hole."""
     for item in items:
         if isinstance(item, Rewrite):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from surefoot.core.parts import Cut
 from surefoot.core.seal import Record
-from surefoot.store.contract import Append, Conflict, Head, IndexRow
+from surefoot.store.contract import Conflict, Extend, Head, IndexRow
 
 
 class PlaceTaken(Exception):
@@ -21,7 +21,7 @@ class PlaceTaken(Exception):
 class Wish:
     """What is to be appended to one run, from one or more items of a batch that continue each other."""
 
-    def __init__(self, item: Append) -> None:
+    def __init__(self, item: Extend) -> None:
         self.run = item.run
         self.head = item.head
         self.end: Head | None = item.head
@@ -30,7 +30,7 @@ class Wish:
         self.row: IndexRow | None = None
         self.cuts: list[Cut] = []
 
-    def take(self, place: int, item: Append) -> bool:
+    def take(self, place: int, item: Extend) -> bool:
         """Take an item in, if it goes right behind what is here."""
         if item.head != self.end:
             return False
@@ -47,7 +47,7 @@ Send = Callable[[list[Wish]], list[bool]]
 """Carry these out, in one transaction: whether each was granted. May raise `PlaceTaken`."""
 
 
-def grant(batch: Sequence[Append], send: Send) -> list[Conflict | None]:
+def grant(batch: Sequence[Extend], send: Send) -> list[Conflict | None]:
     """The answer for each item of a batch, in the order asked."""
     answers: list[Conflict | None] = [None] * len(batch)
     left = list(range(len(batch)))

@@ -30,8 +30,8 @@ from surefoot.core.seal import GENESIS, Record, Sealer, verify
 from surefoot.errors import StoreUnavailable, UsageError
 from surefoot.store.contract import (
     RESERVED,
-    Append,
     Conflict,
+    Extend,
     Head,
     IndexRow,
     Limit,
@@ -86,11 +86,11 @@ class Writer:
             records.append(record)
         return records
 
-    def append(self, *bodies: bytes, row: IndexRow | None = None, cuts: Sequence[Cut] = ()) -> Append:
+    def append(self, *bodies: bytes, row: IndexRow | None = None, cuts: Sequence[Cut] = ()) -> Extend:
         """The wish to append these, as if it will be granted: the writer goes on behind them."""
         head, records = self.head, self.records(*bodies)
         self.head = Head(records[-1].seq, records[-1].seal)
-        return Append(self.run, head, records, row, cuts)
+        return Extend(self.run, head, records, row, cuts)
 
     def rewrite(self, keep: int, kept: Head | None, *bodies: bytes, **more: Any) -> Rewrite:
         """The wish to have these behind `kept`, the record at that position, instead of all that is there."""
@@ -380,9 +380,9 @@ class StoreContract:
 
         for records in ([second], [first, third], [second, first], []):
             with pytest.raises(UsageError):
-                store.append([Append("r", None, records)])
+                store.append([Extend("r", None, records)])
         with pytest.raises(UsageError):
-            store.append([Append("other", None, [first])])
+            store.append([Extend("other", None, [first])])
 
         assert store.read("r") == Stored([], None)
 
@@ -396,8 +396,7 @@ class StoreContract:
     @pytest.mark.parametrize("run", ODD_RUN_IDS)
     def test_odd_run_id_is_a_run_like_any_other(self, store: Store, run: str) -> None:
         """People choose run ids."""
-        writer = Writer(store, run)
-        store.append([writer.append(b"1", row=index_row(run))])
+        writer = begun(store, run, b"1", row=index_row(run))
         store.append([writer.append(b"2")])
 
         assert_whole(store, run, 2)
@@ -427,9 +426,7 @@ class StoreContract:
 
     def test_runs_are_listed_newest_first_and_paged(self, store: Store) -> None:
         """By creation: a later entry of an old run does not move it."""
-        writers = [Writer(store, f"run-{n}") for n in range(7)]
-        for writer in writers:
-            store.append([writer.append(b"1", row=index_row(writer.run))])
+        writers = [begun(store, f"run-{n}", b"1", row=index_row(f"run-{n}")) for n in range(7)]
         store.append([writers[0].append(b"2", row=index_row("run-0", status="done", seq=2))])
 
         assert listed(store) == [f"run-{n}" for n in range(6, -1, -1)]
@@ -454,8 +451,8 @@ class StoreContract:
         """The list is a cache and can be rebuilt; only behind the head it was built from."""
         writer = begun(store, "r", b"1")
 
-        assert store.append([Append("r", writer.head, [], index_row("r"))]) == [None]
-        assert store.append([Append("r", Head(9, bytes(32)), [], index_row("r", status="no"))]) == [Conflict("r")]
+        assert store.append([Extend("r", writer.head, [], index_row("r"))]) == [None]
+        assert store.append([Extend("r", Head(9, bytes(32)), [], index_row("r", status="no"))]) == [Conflict("r")]
 
         assert [item.row for item in store.runs(RunQuery())] == [index_row("r")]
 
@@ -601,9 +598,8 @@ class StoreContract:
 
     def test_rewrite_forgets_what_was_archived_only_when_told(self, store: Store) -> None:
         """Evidence goes with the run it belongs to, and with no other."""
-        writers = [Writer(store, name) for name in ("r", "other")]
+        writers = [begun(store, name, b"1", b"2") for name in ("r", "other")]
         for writer in writers:
-            store.append([writer.append(b"1", b"2")])
             store.rewrite(writer.rewrite(0, None, b"again"))
 
         store.rewrite(writers[0].rewrite(0, None, b"once more", archive=False))
@@ -638,8 +634,7 @@ class StoreContract:
         assert_whole(store, "r", 3)
 
     def test_rewrite_leaves_other_runs_alone(self, store: Store) -> None:
-        writers = [Writer(store, name) for name in ("a", "r", "z")]
-        store.append([writer.append(b"1", b"2") for writer in writers])
+        writers = [begun(store, name, b"1", b"2") for name in ("a", "r", "z")]
 
         store.rewrite(writers[1].rewrite(0, None, b"again"))
 
@@ -656,8 +651,7 @@ class StoreContract:
 
     def test_rewrites_together_are_all_done_or_none(self, store: Store) -> None:
         """A store that is adopted is whole again, or refused as before."""
-        first, second = Writer(store, "first"), Writer(store, "second")
-        store.append([first.append(b"1", b"2"), second.append(b"1", b"2")])
+        first, second = (begun(store, run, b"1", b"2") for run in ("first", "second"))
         kept = {run: Head(1, store.read(run).records[0].seal) for run in ("first", "second")}
         stale = Rewrite("second", Head(2, GENESIS), 1, Writer(store, "second", head=kept["second"]).records(b"new"))
         items = [first.rewrite(1, kept["first"], b"new"), second.rewrite(1, kept["second"], b"new")]
@@ -802,8 +796,7 @@ class StoreContract:
 
     def test_reservation_ends_when_the_row_is_written(self, store: Store) -> None:
         """The worker that took the run up has released it: it may go on at once."""
-        a, b = Writer(store, "a"), Writer(store, "b")
-        store.append([a.append(b"1", row=due("a")), b.append(b"1", row=due("b"))])
+        a, b = (begun(store, run, b"1", row=due(run)) for run in ("a", "b"))
         assert taken(store) == ["a", "b"]
 
         store.append([a.append(b"2")])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -39,11 +40,12 @@ def damage(database: Path, how: str, seed: str = "") -> str:
 
 def _checkpointed(database: Path) -> None:
     """Into one file: a bit that is flipped in a part of the log which is not used any more damages nothing."""
-    connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE)
-    try:
+    with _opened(database) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    finally:
-        connection.close()
+
+
+def _opened(database: Path) -> closing[apsw.Connection]:
+    return closing(apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE))
 
 
 def _truncate(database: Path, luck: random.Random) -> str:
@@ -73,16 +75,13 @@ def _zero(database: Path, luck: random.Random) -> str:
 
 def _older(database: Path, luck: random.Random) -> str:
     """As if a copy from before the last entries had been put back."""
-    connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE)
-    try:
+    with _opened(database) as connection:
         last = int(connection.execute(_UPTO).fetchall()[0][0] or 0)
         kept = luck.randrange(last) if last else 0
         with connection:
             connection.execute(_CUT, (kept,)).fetchall()
             for statement in _BACK:
                 connection.execute(statement).fetchall()
-    finally:
-        connection.close()
     return f"{database.name} is put back to entry {kept} of {last}"
 
 

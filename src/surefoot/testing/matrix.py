@@ -29,7 +29,7 @@ from surefoot.testing.probe import DENIED, Point
 from surefoot.testing.remarks import Noted, function_of
 from surefoot.testing.scenarios import Ending, Seen, Stage, Task
 from surefoot.testing.trace import Traces
-from surefoot.testing.verdicts import Case, Verdict, Wrong
+from surefoot.testing.verdicts import Case, Judgement, Wrong
 from surefoot.testing.worlds import few, files, observed, plural
 
 MOST_SECONDS: Final = 24 * 3600.0
@@ -392,9 +392,7 @@ class _Matrix:
                 verdict = case.judge_damaged() if how in DAMAGES else case.judge_mishap(how) if how else case.judge()
             self._endless += any(wrong.mistake == verdicts.ENDLESS for wrong in verdict.wrong)
             if not how and case.may_come_from_rehearsal():
-                verdict = replace(
-                    verdict, wrong=[self._unless_rehearsed(right, target, wrong) for wrong in verdict.wrong]
-                )
+                verdict.wrong = [self._unless_rehearsed(right, target, wrong) for wrong in verdict.wrong]
             self._count(at, verdict, found)
             return
         self._list_of(at).append(Tried(at, verdicts.NOT_REACHED, held=False, fired=False))
@@ -422,7 +420,7 @@ class _Matrix:
     def _list_of(self, at: str) -> list[Tried]:
         return self._mishaps if _is_mishap(at) else self._tried
 
-    def _count(self, at: str, verdict: Verdict, found: Seen) -> None:
+    def _count(self, at: str, verdict: Judgement, found: Seen) -> None:
         self._wrong += [(at, wrong) for wrong in verdict.wrong]
         if not verdict.wrong and len(verdict.repeated) == 1:
             self._harmless.add(function_of(verdict.repeated[0]))
@@ -435,9 +433,8 @@ class _Matrix:
         """One for each mistake and call, wherever it showed."""
         found: dict[tuple[str, str], list[tuple[str, Wrong, str]]] = {}
         causes = [(at, self._cause(wrong), wrong) for at, wrong in self._wrong]
-        for at, cause, _ in sorted(
-            causes, key=lambda case: case[1] is not case[2]
-        ):  # Where it shows by itself comes first.
+        # Where it shows by itself comes first.
+        for at, cause, _ in sorted(causes, key=lambda case: case[1] is not case[2]):
             call = self._culprit(cause)
             found.setdefault((cause.mistake, function_of(call)), []).append((at, cause, call))
         return [

@@ -18,7 +18,7 @@ from surefoot.errors import UsageError
 from surefoot.testing import probe
 from surefoot.testing.damaging import DAMAGES
 from surefoot.testing.mishaps import EDITED, FAILS, LATE, LOST, USUAL
-from surefoot.testing.probe import AFTER, CALL, EFFECT, INSIDE, INTENDED, OUTLIVING, WRITE, Event, Point, where
+from surefoot.testing.probe import AFTER, CALL, EFFECT, INSIDE, INTENDED, OUTLIVING, WRITE, LogLine, Point, where
 from surefoot.testing.worlds import LEDGER, is_excluded
 
 _WINDOWS: Final = (f"{AFTER}:{WRITE}:{QuestionAsked.__name__}", f"{AFTER}:{WRITE}:{INTENDED}")
@@ -35,7 +35,7 @@ class Plan(Struct, frozen=True):
 
 
 def planned(
-    events: Sequence[Event], run: str, *, damage: bool, at: str | None, exclude: Sequence[str] = ()
+    events: Sequence[LogLine], run: str, *, damage: bool, at: str | None, exclude: Sequence[str] = ()
 ) -> Plan:  # fmt: skip
     """All of it; or what is to happen at one boundary. Files that fit one of `exclude` are left alone."""
     boundaries = [event.text for event in events if event.what == probe.AT]
@@ -57,7 +57,7 @@ def planned(
     )
 
 
-def _mishaps(events: Sequence[Event], run: str) -> list[Struck]:
+def _mishaps(events: Sequence[LogLine], run: str) -> list[Struck]:
     """In the order in which an uninterrupted run comes to them."""
     found: list[Struck] = []
     calls: dict[str, _Call] = {}
@@ -79,7 +79,7 @@ def _mishaps(events: Sequence[Event], run: str) -> list[Struck]:
 class _Call:
     """An effect that is under way in the uninterrupted run."""
 
-    def __init__(self, begun: Event) -> None:
+    def __init__(self, begun: LogLine) -> None:
         self._begun = begun
         self._inside = 0
         self.returned = False
@@ -98,14 +98,14 @@ class _Call:
         return [*found, LATE] if outlives and self._begun.policy == "check" else found
 
 
-def lags(events: Sequence[Event], run: str) -> dict[str, int]:
+def lags(events: Sequence[LogLine], run: str) -> dict[str, int]:
     """How long, in microseconds, the rest of a call took from each boundary inside it."""
     ended = {where(run, event.run, event.address): event.us for event in events if event.what == probe.ENDED}
     inside = [(event, Point.of(event.text)) for event in events if event.what == probe.AT and event.us]
     return {event.text: ended[point.address] - event.us for event, point in inside if point.address in ended}
 
 
-def edits(events: Sequence[Event], run: str, exclude: Sequence[str] = ()) -> dict[str, list[str]]:
+def edits(events: Sequence[LogLine], run: str, exclude: Sequence[str] = ()) -> dict[str, list[str]]:
     """Where somebody else may edit which files: those that the run relies on by then, and writes later.
 
     That is while it waits for a person, who was shown what the effect in question touches, and while an effect that is

@@ -49,7 +49,7 @@ from surefoot.engine.process.alerts import Alert
 from surefoot.engine.process.observer import AnswerLost, Observer
 from surefoot.engine.process.observer import Call as Made
 from surefoot.errors import STOPS
-from surefoot.store.contract import Append, Conflict, Store
+from surefoot.store.contract import Conflict, Extend, Store
 from surefoot.testing import mishaps
 from surefoot.testing.acting import Eyes, World
 from surefoot.testing.children import die
@@ -113,7 +113,7 @@ ANSWERS: Final = frozenset(verdict.__name__ for verdict in (Happened, NotHappene
 """What a check says that can tell."""
 
 
-class Event(Struct, frozen=True, omit_defaults=True):
+class LogLine(Struct, frozen=True, omit_defaults=True):
     """One line of the log."""
 
     what: str
@@ -173,18 +173,18 @@ def where(main: str, run: str, address: str) -> str:
     return f"{run.lstrip(chr(0x1F))}/{address}".rstrip("/")
 
 
-def note(path: Path, event: Event) -> None:
+def note(path: Path, event: LogLine) -> None:
     """What only the warm parent can know."""
     with path.open("ab") as file:
         file.write(msgspec.json.encode(event) + b"\n")
 
 
-def read_events(path: Path) -> list[Event]:
+def read_events(path: Path) -> list[LogLine]:
     try:
         lines = path.read_bytes().splitlines()
     except FileNotFoundError:
         return []
-    return [msgspec.json.decode(line, type=Event) for line in lines]
+    return [msgspec.json.decode(line, type=LogLine) for line in lines]
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ class Probe(Observer):
         self.is_on = True
         """Not while a person is played: what they write is no boundary of the run."""
 
-    def note(self, event: Event) -> None:
+    def note(self, event: LogLine) -> None:
         os.write(self._fd, msgspec.json.encode(event) + b"\n")
 
     def passes(self, side: str, what: str, label: str = "") -> bool:
@@ -241,11 +241,11 @@ class Probe(Observer):
             point = ":".join(filter(None, (side, what, label)))
             self._passed[point] += 1
             name = point if self._passed[point] == 1 else f"{point}~{self._passed[point]}"
-            self.note(Event(AT, value=point, text=name, us=_now() if side == INSIDE else 0))
+            self.note(LogLine(AT, value=point, text=name, us=_now() if side == INSIDE else 0))
             struck = name == self._target and bool(self._mishap)
             if struck:
                 bound = self._bounds.get(Point.of(name).address, "")
-                self.note(Event(STRUCK, value=name, text=self._mishap, kind=bound))
+                self.note(LogLine(STRUCK, value=name, text=self._mishap, kind=bound))
             elif name == self._target:
                 die()
             return struck
@@ -260,7 +260,7 @@ class Probe(Observer):
 
     def waits(self, side: str, now: int) -> None:
         """Time that has passed stays passed: the next process goes on from there."""
-        self.note(Event(TIME, value=str(now)))
+        self.note(LogLine(TIME, value=str(now)))
         self.passes(side, WAIT)
         if side == AFTER and self._survivor is not None and 0 < self._survivor.due <= now:
             self.land()
@@ -268,7 +268,7 @@ class Probe(Observer):
     def land(self) -> None:
         """What outlived the killed process comes to its end now, if there is anything."""
         if self._survivor is not None and self._survivor.land():
-            self.note(Event(LANDED))
+            self.note(LogLine(LANDED))
 
     def open_eyes(self, world: Callable[[], World]) -> None:
         """See which effects change the world: the one that the mishap is for, or all."""
@@ -282,7 +282,7 @@ class Probe(Observer):
 
     # -- durable writes -----------------------------------------------------------------------------
 
-    def appends(self, batch: Sequence[Append], append: Callable[[Sequence[Append]], Answers]) -> Answers:
+    def appends(self, batch: Sequence[Extend], append: Callable[[Sequence[Extend]], Answers]) -> Answers:
         labels = [label for item in batch for label in self._labels(item)]
         for label in labels:
             self.passes(BEFORE, WRITE, label)
@@ -302,22 +302,17 @@ class Probe(Observer):
         if label.startswith(INTENDED):
             die()
 
-    def _labels(self, item: Append) -> list[str]:
-        found = []
-        for record in item.records:
-            kind = KINDS[record.kind]
-            if kind not in _LAZY:
-                where = self._where(item.run, _fact(record.body).address)
-                found.append(f"{kind.__name__} {where}".rstrip())
-        return found
+    def _labels(self, item: Extend) -> list[str]:
+        eager = [(kind.__name__, record) for record in item.records if (kind := KINDS[record.kind]) not in _LAZY]
+        return [f"{name} {self._where(item.run, _fact(record.body).address)}".rstrip() for name, record in eager]
 
-    def _recorded(self, item: Append) -> None:
+    def _recorded(self, item: Extend) -> None:
         for record in item.records:
             kind, fact = KINDS[record.kind], _fact(record.body)
             for name in fact.files():
-                self.note(Event(EXPECTED, item.run, address=fact.address, value=name))
+                self.note(LogLine(EXPECTED, item.run, address=fact.address, value=name))
             if kind is RunContinued or (fact.address and fact.happened):
-                self.note(Event(RECORDED, item.run, 1 + self._segments[item.run], fact.address, kind=kind.__name__))
+                self.note(LogLine(RECORDED, item.run, 1 + self._segments[item.run], fact.address, kind=kind.__name__))
             if kind is RunContinued:
                 self._segments[item.run] += 1
 
@@ -374,19 +369,19 @@ class Probe(Observer):
         self.passes(AFTER, CHECK, self._label(call))
 
     def call_refused(self, run: str, name: str, kind: str, error: Exception) -> None:
-        self.note(Event(MISUSED if run else STRAYED, run, address=name, kind=kind, text=str(error)))
+        self.note(LogLine(MISUSED if run else STRAYED, run, address=name, kind=kind, text=str(error)))
 
     def alerted(self, alert: Alert) -> None:
         """Of stops the run itself tells."""
         if alert.kind not in STOPS:
-            self.note(Event(LOUD, alert.run, kind=alert.kind, text=str(alert)))
+            self.note(LogLine(LOUD, alert.run, kind=alert.kind, text=str(alert)))
 
     def _label(self, call: Made) -> str:
         return self._where(call.run, call.address)
 
-    def _event(self, what: str, call: Made, *, value: str = "", text: str = "") -> Event:
+    def _event(self, what: str, call: Made, *, value: str = "", text: str = "") -> LogLine:
         spec, us = call.declared, _now() if what == ENDED else 0
-        return Event(
+        return LogLine(
             what, call.run, call.segment, call.address, spec.kind, spec.on_crash, spec.undoes is not None, value, text, us,
         )  # fmt: skip
 
@@ -404,7 +399,7 @@ class Probe(Observer):
         place = current.get()
         if place is None:
             for name in self._names(event, args) if current.driven.count else []:
-                self.note(Event(TOUCHED, text=event, value=name))
+                self.note(LogLine(TOUCHED, text=event, value=name))
         elif place is current.OUTSIDE or place.inside is None:
             self._own_lines_touch(event, args, None if place is current.OUTSIDE else place.session)
         elif place.inside.kind == CHECK:
@@ -419,20 +414,20 @@ class Probe(Observer):
         run, segment = (self._run, 1) if session is None else (session.run, session.state.segment)
         for name in self._names(event, args) or [""]:
             workflow = "" if created is None else created.workflow
-            self.note(Event(TOUCHED, run, segment, kind=workflow, text=event, value=name))
+            self.note(LogLine(TOUCHED, run, segment, kind=workflow, text=event, value=name))
 
     def _check_touches(self, event: str, args: tuple[Any, ...], address: str) -> None:
         for name in (self._names(event, args) or [""]) if event in _FILES else []:
-            self.note(Event(MEDDLED, address=address, text=event, value=name))
+            self.note(LogLine(MEDDLED, address=address, text=event, value=name))
 
     def _call_touches(self, event: str, args: tuple[Any, ...], place: Any) -> None:
         run, inside = place.session.run, place.inside.address
         address = self._where(run, inside)
         if (what := self._abroad(event, args)) and (address, what) not in self._gone:
             self._gone.add((address, what))
-            self.note(Event(ABROAD, address=address, text=what))
+            self.note(LogLine(ABROAD, address=address, text=what))
         for name in self._names(event, args):
-            self.note(Event(TOUCHED, run, place.session.state.segment, inside, text=event, value=name))
+            self.note(LogLine(TOUCHED, run, place.session.state.segment, inside, text=event, value=name))
             if self._eyes is not None:
                 self._eyes.reaches(address, name)
         if self.passes(INSIDE, CALL, f"{address} {event}"):
@@ -461,9 +456,8 @@ class Probe(Observer):
         if event in _NETWORK:
             return event
         path = self._path(args) if event in _FILES else ""
-        return (
-            f"{event} {path}" if path and not self._is_ours(path) and not path.startswith(self._world + os.sep) else ""
-        )
+        is_compared = not path or self._is_ours(path) or path.startswith(self._world + os.sep)
+        return "" if is_compared else f"{event} {path}"
 
     def _path(self, args: tuple[Any, ...]) -> str | None:
         """None: what it is about is no file."""
@@ -507,7 +501,7 @@ class _Probed:
         self._inner = store
         self._probe = probe
 
-    def append(self, batch: Sequence[Append]) -> Answers:
+    def append(self, batch: Sequence[Extend]) -> Answers:
         return self._probe.appends(batch, self._inner.append)
 
     def __getattr__(self, name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Final
 
 from surefoot.core.visible import shorten
 from surefoot.testing import probe
-from surefoot.testing.probe import Event
+from surefoot.testing.probe import LogLine
 from surefoot.testing.scenarios import Task
 
 WIDTH: Final = 160
@@ -29,7 +29,7 @@ class Noted:
         if said:
             self._said.setdefault(about, said)
 
-    def look(self, events: Iterable[Event]) -> None:
+    def look(self, events: Iterable[LogLine]) -> None:
         for event in events:
             function = function_of(event.address)
             match event.what:

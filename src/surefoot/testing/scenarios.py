@@ -40,7 +40,7 @@ from surefoot.testing.clock import FastClock
 from surefoot.testing.damaging import DAMAGES, damage
 from surefoot.testing.mishaps import LATE
 from surefoot.testing.plan import edits, lags
-from surefoot.testing.probe import Event, Probe, Strike
+from surefoot.testing.probe import LogLine, Probe, Strike
 from surefoot.testing.survivor import Survivor
 from surefoot.testing.worlds import (
     Difference,
@@ -119,7 +119,7 @@ class Seen:
     """A whole scenario."""
 
     leg: Leg
-    events: list[Event]
+    events: list[LogLine]
     folder: Path
     ledger: list[str]
     fired: bool = False
@@ -204,7 +204,7 @@ class Stage:
         else:
             leg = Leg(Ending.LATE, text=f"has not ended after {MOST_LEGS} starts")
         if killed and strike.survivor is not None and strike.survivor.land():
-            probe.note(place / probe.EVENTS_FILE, Event(probe.LANDED))
+            probe.note(place / probe.EVENTS_FILE, LogLine(probe.LANDED))
         events = probe.read_events(place / probe.EVENTS_FILE)
         struck = next((number for number, event in enumerate(events, 1) if event.what == probe.STRUCK), 0)
         return Seen(
@@ -298,7 +298,7 @@ def _is_ours(error: Exception) -> bool:
     return str(frame.f_globals.get("__name__", "")).startswith(_OURS)
 
 
-def _settled(run: Run, stop: Stopped, events: Sequence[Event]) -> str:
+def _settled(run: Run, stop: Stopped, events: Sequence[LogLine]) -> str:
     """Settle an effect in doubt by the log. Why not, if the log cannot tell either."""
     segment = run.state().segment
     mine = [event for event in events if event.call == (run.id, segment, stop.address)]

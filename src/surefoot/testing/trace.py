@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from surefoot.testing import probe
-from surefoot.testing.probe import ANYTHING, Call, Event
+from surefoot.testing.probe import ANYTHING, Call, LogLine
 
 SOMEBODY: Final[Call] = ("", 0, "")
 """A thread that nobody has told what it works for."""
@@ -20,7 +20,7 @@ SOMEBODY: Final[Call] = ("", 0, "")
 class Traces:
     """Of one process after the other. The workflow's own lines are a call without an address."""
 
-    def __init__(self, *logs: Iterable[Event], workflow: str = "") -> None:
+    def __init__(self, *logs: Iterable[LogLine], workflow: str = "") -> None:
         self._of: dict[str, set[Call]] = {}
         self._workflows = {SOMEBODY: workflow}
         self.branches = False
@@ -28,7 +28,7 @@ class Traces:
         for log in logs:
             self._follow(log)
 
-    def _follow(self, log: Iterable[Event]) -> None:
+    def _follow(self, log: Iterable[LogLine]) -> None:
         under_way: dict[Call, None] = {}
         for event in log:
             match event.what:
@@ -42,7 +42,7 @@ class Traces:
                 case _:
                     pass
 
-    def _note(self, event: Event, under_way: Iterable[Call]) -> None:
+    def _note(self, event: LogLine, under_way: Iterable[Call]) -> None:
         if not event.address and event.run:
             self._workflows[event.call] = event.kind or self._workflows[SOMEBODY]
         whose = [event.call] if event.run else list(under_way) or [SOMEBODY]

@@ -17,7 +17,7 @@ from surefoot.core.visible import shorten
 from surefoot.testing import probe
 from surefoot.testing.mishaps import EDITED, FAILS, is_edited, sort_of
 from surefoot.testing.plan import edits
-from surefoot.testing.probe import Call, Event, Point, where
+from surefoot.testing.probe import Call, LogLine, Point, where
 from surefoot.testing.scenarios import Ending, Seen, Task, differences
 from surefoot.testing.trace import Traces
 from surefoot.testing.worlds import Difference, few
@@ -110,7 +110,7 @@ class Wrong:
 
 
 @dataclass
-class Verdict:
+class Judgement:
     how: str
     """In few words, how the resume ended."""
     wrong: list[Wrong] = field(default_factory=list)
@@ -148,27 +148,24 @@ class Case:
 
     # -- without damage -----------------------------------------------------------------------------
 
-    def judge(self) -> Verdict:
+    def judge(self) -> Judgement:
         leg = self._found.leg
         proven = self._lies() or self._again()
         wrong = proven or self._ending() or self.otherwise()
         if wrong and not proven and (failed := self._failed_as_declared()):
-            return Verdict(AS_DECLARED, [], self._names(self._repeated), [*self.notes, self._went_on(failed)])
+            return Judgement(AS_DECLARED, [], self._names(self._repeated), [*self.notes, self._went_on(failed)])
         how = ASKED if leg.ending is Ending.ASKED else self._settled()
-        return Verdict(how, wrong, self._names(self._repeated), self.notes)
+        return Judgement(how, wrong, self._names(self._repeated), self.notes)
 
     def _settled(self) -> str:
         """Who found out what had become of an effect in doubt; if there was one."""
-        looked = {event.call for event in self._after if event.what == probe.LOOKED and event.text in probe.ANSWERS}
-        settled = {
-            event.call for event in self._after if event.what == probe.RECORDED and event.kind == probe.SETTLED_ENTRY
-        }
+        looked = {event.call for event in _of(probe.LOOKED, self._after) if event.text in probe.ANSWERS}
+        settled = {event.call for event in _of(probe.RECORDED, self._after) if event.kind == probe.SETTLED_ENTRY}
         return SETTLED if settled - looked else FOUND if settled else RESUMED
 
     def _lies(self) -> list[Wrong]:
-        meddled = [event for event in self._after if event.what == probe.MEDDLED]
         names = {one.name for one in self._differences}
-        if guilty := [event for event in meddled if event.value in names]:
+        if guilty := [event for event in _of(probe.MEDDLED, self._after) if event.value in names]:
             return [Wrong(MEDDLING, guilty[0].address, f"its check wrote something{self._seen()}")]
         looked = [(number, event) for number, event in enumerate(self._after) if event.what == probe.LOOKED]
         return [
@@ -177,12 +174,10 @@ class Case:
             if (what := self._lie(event, [*self._before, *self._after[:number]]))
         ]
 
-    def _lie(self, event: Event, before: Sequence[Event]) -> str:
+    def _lie(self, event: LogLine, before: Sequence[LogLine]) -> str:
         """What a check said that is not so; empty if it is, or if nothing shows that it is not."""
-        begun = any(one.what == probe.BEGUN and one.call == event.call for one in before)
-        returned = [
-            one.value for one in self._before if one.what == probe.ENDED and one.call == event.call and one.value
-        ]
+        begun = any(one.call == event.call for one in _of(probe.BEGUN, before))
+        returned = [one.value for one in _of(probe.ENDED, self._before) if one.call == event.call and one.value]
         what = "after it had happened" if returned else "after it had happened in part"
         match event.text:
             case "NotHappened" if returned or (begun and self._is_off_by(event.call, repeated=True)):
@@ -197,7 +192,7 @@ class Case:
             case _:
                 return ""
 
-    def _is_unfounded(self, event: Event) -> bool:
+    def _is_unfounded(self, event: LogLine) -> bool:
         """It says of a call that was never begun that it has happened.
 
         That is right where the world was so already: the same world in the end shows that. What no world shows is not.
@@ -213,7 +208,7 @@ class Case:
         self.notes.append((call, said))
         return False
 
-    def _has_same_arguments(self, event: Event) -> bool:
+    def _has_same_arguments(self, event: LogLine) -> bool:
         """As in the uninterrupted run. The calls of children are not compared one by one."""
         right, found = (seen.leg.calls.get(event.address) for seen in (self._right, self._found))
         if event.run != self._task.run or found is None:
@@ -235,7 +230,7 @@ class Case:
     def _can_come_from_repeating(self, call: Call, name: str) -> bool:
         """A call that was killed before the first thing it does has not done twice what it does after that."""
         point = Point.of(self._at)
-        done = [one for one in self._before if one.what == probe.AT and Point.of(one.value).is_inside(point.address)]
+        done = [one for one in _of(probe.AT, self._before) if Point.of(one.value).is_inside(point.address)]
         first = point.is_inside(self._name(call)) and len(done) == 1
         return self._traces.can_come_from(call, name) and not (first and self._traces.is_known(name))
 
@@ -243,11 +238,11 @@ class Case:
         """What a call had made when it was cut off, and nobody reached for again; by which call."""
         ended = _counted(self._before, probe.ENDED)
         cut = {call for call, number in _counted(self._before, probe.BEGUN).items() if number > ended[call]}
-        made = {event.value: event.call for event in self._before if event.what == probe.TOUCHED and event.call in cut}
-        again = {event.value for event in self._after if event.what == probe.TOUCHED}
+        made = {event.value: event.call for event in _of(probe.TOUCHED, self._before) if event.call in cut}
+        again = {event.value for event in _of(probe.TOUCHED, self._after)}
         return {one: made[one.name] for one in self._differences if one.extra and one.name in made.keys() - again}
 
-    def _recorded_result(self, event: Event) -> str:
+    def _recorded_result(self, event: LogLine) -> str:
         """What is on record for that call; empty if it belongs to a segment that is over, or to another run."""
         newest = max(one.segment for one in self._found.events if one.run == self._task.run)
         if (event.run, event.segment) != (self._task.run, newest):
@@ -255,11 +250,11 @@ class Case:
         return self._found.leg.calls.get(event.address, ("", ""))[1]
 
     def _again(self) -> list[Wrong]:
-        recorded = {event.call for event in self._before if event.what == probe.RECORDED and event.kind in probe.DONE}
+        recorded = {event.call for event in _of(probe.RECORDED, self._before) if event.kind in probe.DONE}
         return [
             Wrong(AGAIN, self._name(event.call), "it was on record before the kill, and was executed after it")
-            for event in self._after
-            if event.what == probe.BEGUN and event.call in recorded
+            for event in _of(probe.BEGUN, self._after)
+            if event.call in recorded
         ] + [
             Wrong(AGAIN, self._name(call), f"it was executed twice, and nobody said that it may be{self._seen()}")
             for call in self._done_twice()
@@ -267,7 +262,10 @@ class Case:
 
     def _done_twice(self) -> list[Call]:
         """Effects that came to their end more often than usual, though they are not declared to be harmless."""
-        usual, ended = (Counter(_returned(seen.events)) for seen in (self._right, self._found))
+        usual, ended = (
+            Counter(event.call for event in _of(probe.ENDED, seen.events) if event.value)
+            for seen in (self._right, self._found)
+        )
         known = self._known
         return [
             call for call, number in ended.items()
@@ -300,10 +298,10 @@ class Case:
             case _:
                 assert_never(leg.ending)
 
-    def _raised(self) -> list[Event]:
+    def _raised(self) -> list[LogLine]:
         """The calls that raised what the run failed with."""
         text = self._found.leg.text
-        return [event for event in self._after if event.what == probe.ENDED and event.text and event.text == text]
+        return [event for event in _of(probe.ENDED, self._after) if event.text and event.text == text]
 
     def _failed_again(self) -> list[Wrong]:
         """What had changed the world before the kill was done again, and failed for it: in a step, or between calls."""
@@ -312,9 +310,7 @@ class Case:
         for event in self._raised():
             if event.kind == "step" and event.call in self._repeated and before.reaches(event.call):
                 return [Wrong(STEP, self._name(event.call), f"executed again, it raised {text}")]
-        ours = [
-            _deed(event) for event in self._after if event.what == probe.TOUCHED and not event.address and event.run
-        ]
+        ours = [_deed(event) for event in _of(probe.TOUCHED, self._after) if not event.address and event.run]
         if not self._raised() and ours and ours[-1] in map(_deed, self._before):
             _, workflow, what, name = ours[-1]
             return [Wrong(BODY, workflow, f"done again by its own lines ({what} {name}), it raised {text}")]
@@ -322,9 +318,7 @@ class Case:
 
     def _raised_again(self, address: str) -> list[Wrong]:
         """Declared to be harmless when repeated, and yet a person has to be asked: the repetition failed."""
-        raised = [
-            event for event in self._after if event.what == probe.ENDED and not event.value and event.address == address
-        ]
+        raised = [event for event in _of(probe.ENDED, self._after) if not event.value and event.address == address]
         again = [event for event in raised if event.policy == "retry" and event.call in self._repeated]
         return [
             Wrong(UNDO if event.undo else RETRY, self._name(event.call), f"executed again, it raised {event.text}")
@@ -348,14 +342,13 @@ class Case:
             return [Wrong(LEFT, self._name(next(iter(left.values()))), self._seen().removeprefix(": "), world=world)]
         if suspects:
             call = suspects[0]
-            return [
-                Wrong(self._mistake(call), call, "it was executed twice" + self._seen(), tuple(suspects[1:]), world)
-            ]
+            what = "it was executed twice" + self._seen()
+            return [Wrong(self._mistake(call), call, what, tuple(suspects[1:]), world)]
         if self._differences:
             return [self._unexplained(world)]
         return [Wrong(STATE, self._task.workflow.name, self._results())]
 
-    def _why_another(self, event: Event) -> str:
+    def _why_another(self, event: LogLine) -> str:
         """Why a call gave something else when it was executed again, and no world shows that it was."""
         if event.kind != "step":
             return RETRY
@@ -363,11 +356,10 @@ class Case:
 
     def _unexplained(self, world: tuple[str, ...]) -> Wrong:
         """No call was executed twice: it was the workflow's own lines, or a call that relied on the process before."""
-        ours = [self._traces.own_lines(one.name) for one in self._differences]
-        resumed = [event for event in self._after if event.what == probe.BEGUN]
-        reaching = [
-            event for event in resumed if any(self._traces.did(event.call, one.name) for one in self._differences)
-        ]
+        off = [one.name for one in self._differences]
+        ours = [self._traces.own_lines(name) for name in off]
+        resumed = _of(probe.BEGUN, self._after)
+        reaching = [event for event in resumed if any(self._traces.did(event.call, name) for name in off)]
         suspects = reaching or [event for event in resumed if event.kind == "effect"]
         if any(ours) or not suspects:
             workflow = next(filter(None, ours), self._task.workflow.name)
@@ -377,10 +369,8 @@ class Case:
 
     def _unexpected(self) -> str:
         """A call of the workflow that an uninterrupted run does not make."""
-        usual = {event.call for event in self._right.events if event.what == probe.BEGUN}
-        new = [
-            event for event in self._after if event.what == probe.BEGUN and event.call not in usual and not event.undo
-        ]
+        usual = {event.call for event in _of(probe.BEGUN, self._right.events)}
+        new = [event for event in _of(probe.BEGUN, self._after) if event.call not in usual and not event.undo]
         return self._name(new[0].call) if new else ""
 
     def _is_off(self) -> bool:
@@ -407,13 +397,13 @@ class Case:
         event = self._event(name)
         if event.kind == "step":
             return STEP
-        if any(one.what == probe.LOOKED and one.call == event.call and one.text == "Partial" for one in self._after):
+        if any(one.call == event.call and one.text == "Partial" for one in _of(probe.LOOKED, self._after)):
             return PARTIAL
         if event.policy != "retry":
             return AGAIN
         return UNDO if event.undo else RETRY
 
-    def _event(self, name: str) -> Event:
+    def _event(self, name: str) -> LogLine:
         return next(event for call, event in self._known.items() if self._name(call) == name)
 
     def _suspects(self) -> list[str]:
@@ -423,7 +413,7 @@ class Case:
         names = list(self._names(guilty))
         return sorted(names, key=lambda name: name != Point.of(self._at).address)
 
-    def _went_on(self, failed: Event) -> tuple[str, str]:
+    def _went_on(self, failed: LogLine) -> tuple[str, str]:
         """What a person should see: of the call that failed nobody knows whether it happened."""
         call = self._name(failed.call)
         said = (
@@ -432,15 +422,14 @@ class Case:
         )
         return call, said if self._differences else ""
 
-    def _failed_as_declared(self) -> Event | None:
+    def _failed_as_declared(self) -> LogLine | None:
         """The call that was in doubt when the process was killed, and failed for it."""
-        done = {event.call for event in self._before if event.what == probe.RECORDED and event.kind in probe.DONE}
-        intended = {
-            event.call for event in self._before if event.what == probe.RECORDED and event.kind == probe.INTENDED
-        }
+        recorded = _of(probe.RECORDED, self._before)
+        done = {event.call for event in recorded if event.kind in probe.DONE}
+        intended = {event.call for event in recorded if event.kind == probe.INTENDED}
         return next((event for event in self._gave_up() if event.call in intended - done), None)
 
-    def _gave_up(self) -> list[Event]:
+    def _gave_up(self) -> list[LogLine]:
         """Calls that are declared to fail when in doubt, and did: on record, and without being executed.
 
         Only a run that came to an end has done what was declared: one that hangs or dies after that has not.
@@ -449,78 +438,75 @@ class Case:
             return []
         if any(self._known[call].policy == "fail" for call in self._repeated):
             return []
-        failed = {event.call for event in self._after if event.what == probe.RECORDED and event.kind == probe.RAISED}
-        begun = {event.call for event in self._after if event.what == probe.BEGUN}
+        failed = {event.call for event in _of(probe.RECORDED, self._after) if event.kind == probe.RAISED}
+        begun = {event.call for event in _of(probe.BEGUN, self._after)}
         known = [self._known[call] for call in failed - begun if call in self._known]
         return sorted((event for event in known if event.policy == "fail"), key=lambda event: event.call)
 
     def may_come_from_rehearsal(self) -> bool:
         """Whether lines of the workflow's own that run twice in one process may explain what is wrong, by memory alone."""
-        return not any(event.what == probe.TOUCHED and not event.address for event in self._after)
+        return all(event.address for event in _of(probe.TOUCHED, self._after))
 
     # -- with a mishap ------------------------------------------------------------------------------
 
-    def _judge_edited(self) -> Verdict:
+    def _judge_edited(self) -> Judgement:
         """Somebody else's change is noticed, asked about, or still there. To overwrite it in silence is not right."""
         leg = self._found.leg
         if leg.ending is Ending.STOPPED and leg.kind == "Drifted":
-            return Verdict(NOTICED)
+            return Judgement(NOTICED)
         if leg.ending is not Ending.DONE:
             return self._ended_otherwise()
         files = edits(self._right.events, self._task.run, self._task.world.exclude)[self._at]
         lost = [name for name in files if not is_edited(self._found.folder / name)]
         asked, usual = (self._questions(seen) for seen in (self._found, self._right))
         if not lost or asked > usual:
-            return Verdict(ASKED_AGAIN if lost else RESUMED)
+            return Judgement(ASKED_AGAIN if lost else RESUMED)
         return self._overwritten(lost)
 
-    def _overwritten(self, lost: Sequence[str]) -> Verdict:
+    def _overwritten(self, lost: Sequence[str]) -> Judgement:
         """By which call, and what lets it. Who says that it may run again whatever it finds has said so; a warning is told."""
         point = Point.of(self._at)
-        writing = (
-            event.call for event in self._after if event.what == probe.TOUCHED and event.value in lost and event.address
-        )
-        call = next((self._name(one) for one in writing), point.address)
+        writing = [event for event in _of(probe.TOUCHED, self._after) if event.value in lost and event.address]
+        call = self._name(writing[0].call) if writing else point.address
         on_drift = self._task.workflow.definition.on_drift
         doubted = [event.policy for event in self._known.values() if self._where(event) == point.address]
-        warned = any(event.what == probe.LOUD and "drift" in event.text for event in self._after)
+        warned = any("drift" in event.text for event in _of(probe.LOUD, self._after))
         cause = f"on_drift={on_drift!r}" if isinstance(on_drift, str) else "on_drift="
         if "retry" in doubted:
             cause = 'on_crash="retry"'
         when = f"after {point.detail} of {point.address}"
         said = f"{lost[0]}, edited by somebody else {when}, was overwritten: {cause} lets it be"
         if warned or "retry" in doubted:
-            return Verdict(
-                NOTICED if warned else RESUMED, notes=[(call, f"{call}: {said}{', with a warning' * warned}.")]
-            )
-        return Verdict("", [Wrong(OVERWRITTEN, call, said)])
+            note = f"{call}: {said}{', with a warning' * warned}."
+            return Judgement(NOTICED if warned else RESUMED, notes=[(call, note)])
+        return Judgement("", [Wrong(OVERWRITTEN, call, said)])
 
     def _questions(self, seen: Seen) -> int:
-        return sum(event.what == probe.AT and event.value.startswith(_ASKING) for event in seen.events)
+        return sum(event.value.startswith(_ASKING) for event in _of(probe.AT, seen.events))
 
-    def judge_mishap(self, how: str) -> Verdict:
+    def judge_mishap(self, how: str) -> Judgement:
         """The process lives; a file was edited, or an effect has ended with an exception that it did not deserve."""
         if how == EDITED:
             return self._judge_edited()
         struck = Point.of(self._at).address
-        denied = [event for event in self._after if event.what == probe.DENIED and self._where(event) == struck]
+        denied = [event for event in _of(probe.DENIED, self._after) if self._where(event) == struck]
         if acted := [event for event in denied if event.value == probe.ACTED]:
-            return Verdict("", [_denies(struck, acted[0])])
+            return Judgement("", [_denies(struck, acted[0])])
         if denied:  # Nothing was done, and that is what it says.
-            return Verdict(AS_RAISED, notes=self.notes)
+            return Judgement(AS_RAISED, notes=self.notes)
         if late := self._landed_late():
-            return Verdict("", late)
+            return Judgement("", late)
         if sort_of(how) != FAILS:
             return self.judge()
         if self._found.leg.ending is not Ending.DONE:
             return self._ended_otherwise()
-        return Verdict(self._settled(), self._again(), notes=self.notes)
+        return Judgement(self._settled(), self._again(), notes=self.notes)
 
-    def _ended_otherwise(self) -> Verdict:
+    def _ended_otherwise(self) -> Judgement:
         """After a mishap a run may stop, ask and fail; to hang or to die is not right."""
         if self._found.leg.ending in (Ending.LATE, Ending.DIED):
-            return Verdict("", self._ending())
-        return Verdict(ASKED if self._is_loud() else AS_RAISED, self._again(), notes=self.notes)
+            return Judgement("", self._ending())
+        return Judgement(ASKED if self._is_loud() else AS_RAISED, self._again(), notes=self.notes)
 
     def _landed_late(self) -> list[Wrong]:
         """What a killed process had started came to its end after a check was believed that had not found it."""
@@ -530,37 +516,37 @@ class Case:
             return []
         call = Point.of(self._at).address
         meanwhile = self._after[: what.index(probe.LANDED)]
-        again = [event for event in meanwhile if event.what == probe.BEGUN and self._where(event) == call]
-        denied = [event for event in meanwhile if event.what == probe.LOOKED and self._where(event) == call]
+        again = [event for event in _of(probe.BEGUN, meanwhile) if self._where(event) == call]
+        denied = [event for event in _of(probe.LOOKED, meanwhile) if self._where(event) == call]
         if not again or not denied or denied[-1].text != "NotHappened":
             return []
         said = f"it landed after its check had said not_happened, and was executed again: {struck.kind} is not true"
         return [Wrong(LANDING, call, said + self._seen())]
 
-    def _where(self, event: Event) -> str:
+    def _where(self, event: LogLine) -> str:
         return where(self._task.run, event.run, event.address)
 
     # -- with damage --------------------------------------------------------------------------------
 
-    def judge_damaged(self) -> Verdict:
+    def judge_damaged(self) -> Judgement:
         """Right or loud: what was lost is said, and nothing is done twice whatever was lost."""
         leg, where = self._found.leg, self._found.damage
-        told = [event.text for event in self._after if event.what == probe.LOUD]
+        told = _of(probe.LOUD, self._after)
         twice = [call for call in self._done_twice() if self._known[call].policy != "check"]
         if twice:
-            return Verdict("", [Wrong(SILENT, self._name(twice[0]), f"{where}, and it was executed twice")])
+            return Judgement("", [Wrong(SILENT, self._name(twice[0]), f"{where}, and it was executed twice")])
         if self._is_loud():
-            return Verdict(f"loud: {leg.kind or leg.ending}")
+            return Judgement(f"loud: {leg.kind or leg.ending}")
         if leg.ending is not Ending.DONE and not self._is_our_failure():
-            return Verdict("", [replace(wrong, what=f"{where}: {wrong.what}") for wrong in self._ending()])
+            return Judgement("", [replace(wrong, what=f"{where}: {wrong.what}") for wrong in self._ending()])
         if self._is_told_later():
-            return Verdict(f"loud: {leg.unread}")
+            return Judgement(f"loud: {leg.unread}")
         if leg.ending is not Ending.DONE or self._is_off():
             what = _told(leg.text) or (self._seen().removeprefix(": ") or self._results())
-            return Verdict("", [Wrong(SILENT, self._task.workflow.name, f"{where}: {what}")])
+            return Judgement("", [Wrong(SILENT, self._task.workflow.name, f"{where}: {what}")])
         if self._again() and not told:
-            return Verdict("", [Wrong(SILENT, self._again()[0].call, f"{where}, and what was recorded ran again")])
-        return Verdict(FELL_BACK if told else UNDISTURBED)
+            return Judgement("", [Wrong(SILENT, self._again()[0].call, f"{where}, and what was recorded ran again")])
+        return Judgement(FELL_BACK if told else UNDISTURBED)
 
     def _is_loud(self) -> bool:
         """The run refused to go on, or a call failed as it is declared to: it was in doubt, or its record was lost."""
@@ -609,11 +595,11 @@ def misused(right: Seen) -> list[Wrong]:
 
 def denied(task: Task, seen: Seen) -> list[Wrong]:
     """Effects that acted in a run without any mishap, and then raised what says that they did not."""
-    acted = {event.call: event for event in seen.events if event.what == probe.DENIED and event.value == probe.ACTED}
+    acted = {event.call: event for event in _of(probe.DENIED, seen.events) if event.value == probe.ACTED}
     return [_denies(where(task.run, event.run, event.address), event) for event in acted.values()]
 
 
-def _denies(call: str, event: Event) -> Wrong:
+def _denies(call: str, event: LogLine) -> Wrong:
     error, _, why = event.text.rpartition("\n")
     return Wrong(ACTING, call, f"it raised {_told(error)} after it had acted: {why}")
 
@@ -623,17 +609,17 @@ def varying(right: Seen, second: Seen) -> set[str]:
     return {address for address, call in right.leg.calls.items() if second.leg.calls.get(address) != call}
 
 
-def _returned(events: Sequence[Event]) -> Iterable[Call]:
-    return (event.call for event in events if event.what == probe.ENDED and event.value)
+def _of(what: str, events: Sequence[LogLine]) -> list[LogLine]:
+    return [event for event in events if event.what == what]
 
 
-def _deed(event: Event) -> tuple[str, str, str, str]:
+def _deed(event: LogLine) -> tuple[str, str, str, str]:
     """What the workflow's own lines do: in which run, of which workflow, and what with which file."""
     return event.run if event.what == probe.TOUCHED and not event.address else "", event.kind, event.text, event.value
 
 
-def _counted(events: Sequence[Event], what: str) -> Counter[Call]:
-    return Counter(event.call for event in events if event.what == what)
+def _counted(events: Sequence[LogLine], what: str) -> Counter[Call]:
+    return Counter(event.call for event in _of(what, events))
 
 
 def _same(one: str, other: str) -> bool:

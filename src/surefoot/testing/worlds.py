@@ -13,6 +13,7 @@ import shutil
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -281,8 +282,7 @@ class _Table:
 
 def _tables(path: Path) -> dict[str, _Table]:
     found = {}
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-    try:
+    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
         # A log that a killed writer has left is read, and left as it is: who only looks changes nothing.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         tables = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table' ORDER BY name").fetchall()
@@ -294,8 +294,6 @@ def _tables(path: Path) -> dict[str, _Table]:
                 number = _numbered(connection, name)
                 others = [[value for at, value in enumerate(row) if at != number] for row in rows]
                 found[str(name)] = _Table(len(rows), _print(sql, rows), _print(sql, others))
-    finally:
-        connection.close()
     return found
 
 

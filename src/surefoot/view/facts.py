@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from surefoot.engine.upkeep.adoption import Adoption
     from surefoot.engine.upkeep.exports import Exported
     from surefoot.engine.upkeep.tombstones import Candidate, Refusal, Swept
-    from surefoot.engine.upkeep.verification import Flaw, Verdict
+    from surefoot.engine.upkeep.verification import Flaw, VerifyResult
     from surefoot.store.backend import Backup
     from surefoot.store.contract import IndexRow
     from surefoot.store.findings import Finding
@@ -86,10 +86,9 @@ def failure(what: Facts) -> Facts:
 
 def stop_facts(stop: Reason) -> Facts:
     """Why a run stands still, and what helps."""
-    return Facts(
-        type=stop.type,
-        message=stop.message,
-        address=stop.address,
+    return _of(
+        stop,
+        "type message address cures drift facts",
         cures=_cures(stop.cures),
         drift=[msgspec.to_builtins(one) for one in stop.drift],
         facts={name: value if isinstance(value, int | float) else str(value) for name, value in stop.facts.items()},
@@ -109,16 +108,14 @@ def runs(listed: Iterable[tuple[Listed, IndexRow | None]]) -> Facts:
 
 
 def _line(seen: Listed, row: IndexRow | None) -> Facts:
-    return Facts(
-        run=seen.run,
-        workflow=seen.workflow,
-        status=seen.status,
+    return _of(
+        seen,
+        "run workflow status stands needs_a_person why left created labels need until queue marks",
         stands=seen.stands.status,
         needs_a_person=seen.stands.needs_a_person,
         why=seen.stands.brief,
         left=list(seen.stands.left),
         created=_moment(seen.created),
-        labels=seen.labels,
         need=row.need if row else "",
         until=_moment(row.until) if row else None,
         queue=row.queue if row else "",
@@ -337,13 +334,8 @@ def _left(runs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
 def preflight(apps: Sequence[str], store: str, rehearsed: Sequence[Mapping[str, Any]], *, exit_code: int) -> Facts:
     """Which unfinished runs some code would strand."""
     counts = Counter(one["verdict"] for one in rehearsed)
-    return Facts(
-        app=list(apps),
-        store=store,
-        exit_code=exit_code,
-        counts={verdict: counts[verdict] for verdict in VERDICTS},
-        runs=list(rehearsed),
-    )
+    by_verdict = {verdict: counts[verdict] for verdict in VERDICTS}
+    return Facts(app=list(apps), store=store, exit_code=exit_code, counts=by_verdict, runs=list(rehearsed))
 
 
 def rehearsal(one: Rehearsal) -> Facts:
@@ -396,7 +388,7 @@ def demo(
 # --- the store ---------------------------------------------------------------------------------------
 
 
-def verdict(found: Verdict, store: str) -> Facts:
+def verdict(found: VerifyResult, store: str) -> Facts:
     """Whether everything is whole."""
     return _of(
         found,

@@ -18,18 +18,7 @@ from surefoot.core.entry import Drift, RunAdopted, RunStopped, Stop
 from surefoot.core.need import in_brief
 from surefoot.core.parking import why_parked
 from surefoot.core.reopening import failed_calls, failed_undos, undo_again, undone_around, undone_at_last
-from surefoot.core.state import (
-    CANCELLED,
-    DONE,
-    DRIVEN,
-    ENDED,
-    FAILED,
-    QUEUED,
-    STOPPED,
-    WAITING,
-    RunState,
-    status_after,
-)
+from surefoot.core.state import CANCELLED, DONE, DRIVEN, ENDED, FAILED, QUEUED, STOPPED, WAITING, RunState, status_after
 from surefoot.view import text
 from surefoot.view.words import UNKNOWN_APP, Help, helps
 
@@ -230,10 +219,10 @@ def what_helps(run: str, how: Stands, where: str = "", app: str = UNKNOWN_APP) -
 
 def _cures(run: str, how: Stands) -> Iterator[Cure]:
     if how.failure is not None and how.failure.can_be_retried:
-        yield command("runs retry", run, failed=True, when="mended?")
+        yield command("runs retry", run, failed=True, when="fixed?")
         return
     if how.failure is not None:
-        yield Advice("mended?", "start it anew, under another id: this one stays failed")
+        yield Advice("fixed?", "start it anew, under another id: this one stays failed")
     if how.undos:
         yield undo_again(run, how.undos, when="undo what is left?")
     elif how.status in (ABANDONED, READY, QUEUED) and how.wait is None:

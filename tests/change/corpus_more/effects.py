@@ -105,6 +105,39 @@ def w():
     return len(sf.map(handle, range(2), key=str, concurrency=1))
 """
 """The first branch comes to its end; the second is killed in its effect."""
+REFUSED = """
+@sf.effect
+def book(x: str) -> str:
+    out(f"book {x}")
+    return x
+@sf.effect
+def pay(order: str) -> str:
+    if not os.path.exists("open"): raise sf.NotDone("closed")
+    out(f"pay {order}")
+    return order
+@sf.workflow
+def w():
+    book("b")
+    try: pay("o1")
+    except sf.NotDone: pass
+    die("x")
+    return 1
+"""
+NAMED_ALIKE = """
+@sf.effect(name="pay")
+def _pay(order: str) -> str:
+    out(f"pay {order}")
+    return order
+@sf.workflow
+def pay(order: str) -> str:
+    return _pay(order)
+@sf.workflow
+def w():
+    pay("o1")
+    die("x")
+    pay("o2")
+    return 2
+"""
 METHOD = """
 class Bank:
     @sf.effect(ignore="self")
@@ -512,6 +545,31 @@ CASES = [
         "OLD": PAY,
         "EDIT": [("@sf.effect\ndef pay", "def pay")],
         "WANT": stops("a plain function now", "put @sf.effect back on pay"),
+    },
+    {
+        "TITLE": "decorator removed from an effect that had failed: nothing was done, and a replay would do it",
+        "OLD": REFUSED,
+        "EDIT": [("@sf.effect\ndef pay", "def pay")],
+        "NEW_FILES": {"open": ""},
+        "WANT": stops("pay#1 was tried as an effect, and pay in", "a plain function now"),
+    },
+    {
+        "TITLE": "effect becomes a workflow that is called as a function",
+        "OLD": MAIL,
+        "EDIT": [("@sf.effect\ndef send", "@sf.workflow\ndef send")],
+        "WANT": stops("send#1 was executed as an effect, and send in", "is a workflow now"),
+    },
+    {
+        "TITLE": "workflow of the name that an effect has by name=, which is renamed with was=",
+        "OLD": NAMED_ALIKE,
+        "EDIT": [('@sf.effect(name="pay")', '@sf.effect(name="charge", was="pay")')],
+        "WANT": goes_on({"pay o1": 1, "pay o2": 1}, "DONE 2"),
+    },
+    {
+        "TITLE": "workflow of the name that an effect has by name=, which is renamed",
+        "OLD": NAMED_ALIKE,
+        "EDIT": [('@sf.effect(name="pay")', '@sf.effect(name="charge")')],
+        "WANT": stops("asks for the effect charge#1", '@sf.effect(was="pay") on charge'),
     },
     {
         "TITLE": "decorator removed, and sf.removed",

@@ -11,7 +11,7 @@ from typing import Any
 
 from surefoot.core import clients
 from surefoot.core.clients import Family
-from surefoot.core.command import Look, Pause
+from surefoot.core.command import Pause, RunCheck
 from surefoot.core.entry import NOTHING
 from surefoot.core.programs import calls, landing
 from surefoot.core.programs.landing import GONE, Landing
@@ -28,7 +28,7 @@ from tests.crash.broken.engines import engine
 @engine
 def not_happened_believed_at_once() -> None:
     def looked(self: Any, *, patient: bool = True) -> Any:
-        return (yield Look())
+        return (yield RunCheck())
 
     Landing.looked = looked
 
@@ -49,7 +49,7 @@ def bound_looked_at_after_the_check() -> None:
 
     def looked(self: Any, *, patient: bool = True) -> Any:
         while True:
-            verdict = yield Look()
+            verdict = yield RunCheck()
             if not isinstance(verdict, NotHappened | Partial):
                 return verdict
             if self.due is None or (yield from landing._is_over(self.due)):
@@ -65,7 +65,7 @@ def half_believed_at_once() -> None:
     real = Landing.looked
 
     def looked(self: Any, *, patient: bool = True) -> Any:
-        verdict = yield Look()
+        verdict = yield RunCheck()
         return verdict if isinstance(verdict, Partial) else (yield from real(self, patient=patient))
 
     Landing.looked = looked
@@ -77,7 +77,7 @@ def cancelled_without_patience() -> None:
     real = Landing.looked
 
     def looked(self: Any, *, patient: bool = True) -> Any:
-        return (yield from real(self)) if patient else (yield Look())
+        return (yield from real(self)) if patient else (yield RunCheck())
 
     Landing.looked = looked
 

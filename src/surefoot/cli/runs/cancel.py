@@ -17,7 +17,7 @@ from surefoot.view.words import command_text
 @app_option
 @confirmation.yes_option
 @operator
-def cancel(settings: Settings, run_id: str, app: str | None, yes: bool, by: str, note: str) -> int:
+def cancel(settings: Settings, run_id: str, app: str | None, yes: bool, by: str, note: str) -> None:
     """Ask a run to end. A process that drives it ends it at its next call; without one it ends at once.
 
     With the code (--app) what its sagas did is undone first. Without it nothing is: if effects are done, they are
@@ -31,15 +31,13 @@ def cancel(settings: Settings, run_id: str, app: str | None, yes: bool, by: str,
     left = run.left_done_by_cancel()
     if left:
         output.tell(*(text.visible(line) for line in _outlook(run_id, left, operators.where(settings))))
-        if not confirmation.agreed("cancel it, and undo nothing?", yes=yes):
-            return confirmation.DECLINED
+        confirmation.ask("cancel it, and undo nothing?", yes=yes)
     with execution.answers_only():
         run.cancel(by=by, note=note)
     ended = run.status == CANCELLED
     how = "cancelled" if ended else "asked to cancel; its process ends it at the next call"
     sentence = f"recorded: run {run_id} {how}, said by {by}"
     operators.report(settings, run, facts.cancellation(left, ended=ended), sentence, by=by, note=note, app=app)
-    return 0
 
 
 def _outlook(run_id: str, left: list[str], where: str) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @operator
 def fork(
     settings: Settings, run_id: str, address: str, new_id: str, yes: bool, app: str | None, by: str, note: str
-) -> int:
+) -> None:
     """Make a new run that reuses what a run had recorded before a call, and goes on by itself.
 
     The run itself is only read. Effects from that call on are executed again by the fork, with keys of its own: they
@@ -36,12 +36,10 @@ def fork(
     if found is None:
         draft = forks.prepare(run, new_id, at=address, by=by, note=note)
         output.tell(*lines(run_id, new_id, draft))
-        if not confirmation.agreed("make this fork?", yes=yes):
-            return confirmation.DECLINED
+        confirmation.ask("make this fork?", yes=yes)
         found = run.fork(new_id, at=address, by=by, note=note)
     said = f"recorded: run {new_id}, forked from {run_id} before {found.at}"
     operators.report(settings, found.run, facts.fork(found), said, by=by, note=note, app=app)
-    return 0
 
 
 def lines(run_id: str, new_id: str, draft: Draft) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import click
 from msgspec.structs import replace
@@ -16,7 +18,7 @@ from surefoot.engine.operate import run_list
 from surefoot.engine.process import config
 from surefoot.engine.process.runtime import Runtime
 from surefoot.errors import Damaged
-from surefoot.store.contract import IndexRow, Listed, RunQuery
+from surefoot.store.contract import IndexRow, Listed, RunQuery, Stored
 from surefoot.view import listing, standing, text
 from surefoot.view.standing import Stands
 
@@ -25,6 +27,7 @@ MAY_NEED_A_PERSON = (STOPPED, WAITING, RUNNING, SLEEPING, QUEUED)
 
 TOMBSTONE = 1
 """A journal of so few entries has not ended by itself: it is new, or what pruning left."""
+_READ_TOGETHER = 25
 
 
 @click.command("list")
@@ -74,18 +77,35 @@ def look(store: str | None, query: RunQuery) -> list[tuple[listing.Seen, IndexRo
     for each in statuses:
         for one in run_list.listed(runtime, replace(query, status=each)):
             found.setdefault(one.run, one)
-    seen = [_seen(runtime, one) for one in found.values()]
+    seen = list(_seen(runtime, list(found.values())))
     return [(one, found[one.run].row) for one in listing.ordered(seen)]
 
 
-def _seen(runtime: Runtime, one: Listed) -> listing.Seen:
+def _seen(runtime: Runtime, found: Sequence[Listed]) -> Iterator[listing.Seen]:
     """The cached line; for runs that are not over, failed, or were perhaps pruned, the journal itself: only it knows."""
-    row = one.row
-    over = row is not None and row.status not in (*MAY_NEED_A_PERSON, FAILED) and row.reason != LEFT_BEHIND
-    if row is not None and over and row.seq > TOMBSTONE:
-        return listing.Seen(row.run, row.workflow, row.status, row.created, row.labels, Stands(row.status))
+    unsure = []
+    for one in found:
+        row = one.row
+        over = row is not None and row.status not in (*MAY_NEED_A_PERSON, FAILED) and row.reason != LEFT_BEHIND
+        if row is not None and over and row.seq > TOMBSTONE:
+            yield listing.Seen(row.run, row.workflow, row.status, row.created, row.labels, Stands(row.status))
+        else:
+            unsure.append(one)
+    for first in range(0, len(unsure), _READ_TOGETHER):
+        together = unsure[first : first + _READ_TOGETHER]
+        stored: list[Stored | None] = [None] * len(together)
+        with suppress(Damaged):  # One of them: then each is read by itself.
+            stored = [*runtime.store.read_all([one.run for one in together])]
+        yield from (_by_journal(runtime, *each) for each in zip(together, stored, strict=True))
+
+
+def _by_journal(runtime: Runtime, one: Listed, stored: Stored | None) -> listing.Seen:
+    """`stored`: what was just read of it. If its process ends meanwhile, it is read again."""
+    row, read = one.row, [stored]
     try:
-        state, driven = run_list.look(runtime, lambda: run_list.recorded(runtime, one.run))
+        state, driven = run_list.look(
+            runtime, lambda: run_list.recorded(runtime, one.run, read.pop() if read else None)
+        )
     except Damaged as error:
         known = (row.workflow, row.status, row.created, row.labels) if row is not None else ("", "", 0, {})
         damage = f"{type(error).__name__}: {error.summary}"

@@ -37,12 +37,12 @@ def resume(settings: Settings, run_id: str, app: str | None, yes: bool, progress
     with execution.answers_only():
         code.load_app(app)
     run = operators.open_run(settings, run_id)
-    if run.status not in ENDED and not _agreed(settings, run, app, yes=yes):
-        return confirmation.DECLINED
+    if run.status not in ENDED:
+        _ask(settings, run, app, yes=yes)
     return execution.drive(settings, run_id, run.resume, show_progress=progress)
 
 
-def _agreed(settings: Settings, run: Run, app: str, *, yes: bool) -> bool:
+def _ask(settings: Settings, run: Run, app: str, *, yes: bool) -> None:
     from surefoot.cli import execution
     from surefoot.cli.runs import plan
     from surefoot.engine.declare.registry import registry
@@ -57,7 +57,7 @@ def _agreed(settings: Settings, run: Run, app: str, *, yes: bool) -> bool:
     output.tell(*plan.lines(found, seen.headline))
     if found.stops and not found.next and confirmation.nobody_to_ask(yes=yes):
         raise _needs_a_person(settings, run, found, app)
-    return confirmation.agreed("go on?", yes=yes)
+    confirmation.ask("go on?", yes=yes)
 
 
 def _needs_a_person(settings: Settings, run: Run, found: ResumePlan, app: str) -> Stopped:

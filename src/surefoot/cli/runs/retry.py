@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -53,8 +54,7 @@ def retry(
     run = operators.open_run(settings, run_id)
     told = run.would_retry(failed=failed or None, at=addresses)
     output.tell(*(text.visible(line) for one in told for line in _outlook(one)), *_waited_for(settings, run))
-    if not confirmation.agreed("try it again?", yes=yes):
-        return confirmation.DECLINED
+    confirmation.ask("try it again?", yes=yes)
     reopened = run.retry(failed=failed or None, at=addresses, by=by, note=note)
     what = ", ".join(reopened) or "the workflow"
     sentence = f"recorded: run {run_id}: {what} to be tried again, said by {by}"
@@ -89,14 +89,12 @@ def _waited_for(settings: Settings, run: Run) -> list[str]:
     created = run.state().created
     if created is None or not created.child_of:
         return []
-    try:
+    with suppress(Stopped, UsageError):  # The parent is gone, or cannot be read: a look at the parent says so.
         parent = operators.open_run(settings, created.child_of)
         failed = (past for past in parent.state().calls.values() if past.state.value == "failed")
         if any(child_of_call(parent, past) == run.id for past in failed):
             both = command_text(command("runs retry", parent.id, failed=True), operators.where(settings))
             return [text.visible(f"  its parent has recorded that it failed; to have both tried again: {both}")]
-    except (Stopped, UsageError):
-        pass  # The parent is gone, or cannot be read: a look at the parent says so.
     return []
 
 
@@ -116,10 +114,8 @@ def _retry_all(settings: Settings, workflow: str | None, since: str | None, *, y
     going = [(run, told) for run, told in going if run.id not in covered]  # Children go with their parents.
     output.tell(*(text.visible(line) for _, told in going for one in told for line in _outlook(one)))
     output.tell(*(text.visible(f"left as it is: {why}") for _, why in left))
-    if going and not confirmation.agreed(
-        f"try {len(going)} runs again?" if len(going) > 1 else "try it again?", yes=yes
-    ):
-        return confirmation.DECLINED
+    if going:
+        confirmation.ask(f"try {len(going)} runs again?" if len(going) > 1 else "try it again?", yes=yes)
     done: list[Reopening] = []
     for run, told in going:
         try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @confirmation.yes_option
 @told_app_option
 @operator
-def rewind(settings: Settings, run_id: str, address: str, yes: bool, app: str | None, by: str, note: str) -> int:
+def rewind(settings: Settings, run_id: str, address: str, yes: bool, app: str | None, by: str, note: str) -> None:
     """Send a run back to before a call. Lists the effects that would be in doubt, and asks first.
 
     What was recorded from there on is set aside and kept in the journal; steps run again. Effects that were executed stay
@@ -32,12 +32,10 @@ def rewind(settings: Settings, run_id: str, address: str, yes: bool, app: str | 
     run = operators.open_run(settings, run_id)
     address = as_recorded(address)
     output.tell(*_outlook(run_id, address, *run.set_aside_by_rewind(address)))
-    if not confirmation.agreed("send it back?", yes=yes):
-        return confirmation.DECLINED
+    confirmation.ask("send it back?", yes=yes)
     doubtful = run.rewind(address, by=by, note=note)
     sentence = f"recorded: run {run_id} goes back to before {address}, said by {by}"
     operators.report(settings, run, facts.rewind(address, doubtful), sentence, by=by, note=note, app=app)
-    return 0
 
 
 def _outlook(run_id: str, address: str, aside: list[Past], executed: list[PastEffect]) -> list[str]:

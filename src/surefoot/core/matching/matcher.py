@@ -46,6 +46,8 @@ class Matcher:
         self.words = Words(matches)
         self.arguments = Arguments(read)
         self.records = Records(calls, self.arguments, self.learned)
+        self.past = self.records.past
+        """What was on record at an address when the replay began, as it stands now. Not what this drive has recorded itself."""
         self.asked = self.records.asked
         """Recorded calls that the code has asked for."""
         self._rehearsed = learned
@@ -64,10 +66,6 @@ class Matcher:
     def recorded(self) -> Iterable[Past]:
         """What was on record when the replay began."""
         return self.records.calls.values()
-
-    def past(self, address: str) -> Past | None:
-        """What was on record there when the replay began, as it stands now. Not what this drive has recorded itself."""
-        return self.records.past(address)
 
     def takes(self, past: PastCall, kind: str, digest: str) -> bool:
         """The call that is on record under the very address: the same kind, the same arguments, asked for once."""

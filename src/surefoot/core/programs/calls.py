@@ -262,7 +262,7 @@ def _ready(call: Call, *, attempt: int, asks: bool) -> Generator[Wish, Any, tupl
 class _Unproven(Struct, frozen=True):
     """An attempt may have happened: nothing but its key makes another one safe."""
 
-    question: doubt.Question
+    question: doubt.Doubt
     landing: Landing
     """For how long it may still be on its way."""
     failure: Raw | None = None
@@ -409,7 +409,7 @@ def _unmarked(call: Call, past: PastEffect) -> str:
 
 
 def _in_doubt(
-    call: Call, question: doubt.Question, attempt: int, failures: int, failed: Raised | None, due: Due | None,
+    call: Call, question: doubt.Doubt, attempt: int, failures: int, failed: Raised | None, due: Due | None,
     landing: Landing,
 ) -> Part:  # fmt: skip
     """The declared policy decides. None: it is safe to run the effect again, with the same key.
@@ -435,7 +435,7 @@ def _in_doubt(
             return Halted(question.stop("it has no check"))
 
 
-def _spent(call: Call, question: doubt.Question, past: PastEffect) -> Part:
+def _spent(call: Call, question: doubt.Doubt, past: PastEffect) -> Part:
     """Its key was used, and what it did was reversed. The other side would answer as it did then, and do nothing."""
     if call.checkable:
         verdict = yield from _landing(call, past).looked()
@@ -455,7 +455,7 @@ def _found(call: Call, attempt: int, raw: Raw) -> Part:
 
 
 def _looked(
-    call: Call, question: doubt.Question, attempt: int, failures: int, failed: Raised | None, landing: Landing
+    call: Call, question: doubt.Doubt, attempt: int, failures: int, failed: Raised | None, landing: Landing
 ) -> Part:
     """A check looks at the world. What it learns is on record before anything is done about it."""
     verdict = yield from landing.looked()
@@ -463,7 +463,7 @@ def _looked(
 
 
 def _judged(
-    call: Call, question: doubt.Question, attempt: int, failures: int, failed: Raised | None, verdict: Verdict
+    call: Call, question: doubt.Doubt, attempt: int, failures: int, failed: Raised | None, verdict: Verdict
 ) -> Part:
     match verdict:
         case Happened(raw):

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surefoot.core.command import After, Look, Pause, Trace, Wish
+from surefoot.core.command import After, Pause, RunCheck, Trace, Wish
 from surefoot.core.entry import Due
 from surefoot.core.history import PastEffect
 from surefoot.core.timer import MICROS, Moment, later, remaining
@@ -66,7 +66,7 @@ class Landing(Struct, frozen=True):
         while True:
             fate: Fate = (yield Trace()) if self.elsewhere else GONE
             is_early = self.due is not None and not (yield from _is_over(self.due))
-            verdict: Verdict = yield Look()
+            verdict: Verdict = yield RunCheck()
             if not isinstance(verdict, NotHappened | Partial):
                 return verdict
             if self.unmarked:

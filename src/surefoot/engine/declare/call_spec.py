@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.address import escape, split
-from surefoot.core.choice import OnChange, OnCrash, one_of, yes_or_no
+from surefoot.core.choice import OnChange, OnCrash, OnEffectChange, one_of, yes_or_no
 from surefoot.core.entry import NOTHING
 from surefoot.core.history import Past
 from surefoot.core.retry import Backoff, RetryPolicy
@@ -268,7 +268,8 @@ class CallSpec:
         """Of a transaction: the database in which its marker commits with it. Its key keeps it from being done twice."""
         self.noted = (noted,) if isinstance(noted, str) else tuple(noted)
         """Parameters that are recorded and shown, and not compared."""
-        self.on_change = None if on_change is None else one_of(on_change, OnChange, f"{kind} {self.name}: on_change")
+        words = OnEffectChange if kind == "effect" else OnChange
+        self.on_change = None if on_change is None else one_of(on_change, words, f"{kind} {self.name}: on_change")
         """What happens to a recorded call that is asked for with other arguments; None: as configured."""
         self.is_new = was is None
         """Declared as new: no effect on record is this one."""
@@ -477,7 +478,11 @@ def require_named(fn: Callable[..., Any], what: str) -> Callable[..., Any]:
 
 def is_decorated(fn: Any) -> bool:
     """Whether calls of this function are recorded: a step, an effect or a workflow."""
-    return hasattr(fn, "spec") or hasattr(fn, "definition")
+    return hasattr(fn, "spec") or is_workflow(fn)
+
+
+def is_workflow(fn: Any) -> bool:
+    return hasattr(fn, "definition")
 
 
 def is_effect(name: str) -> bool:

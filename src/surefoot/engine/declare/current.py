@@ -174,7 +174,7 @@ class Place:
         if "trio" in sys.modules:
             self.refuse_trio()
         me = self._caller()
-        if not (self.is_owned_by(me) or self.is_lent(me)):
+        if me is not self.owner and not (self.is_owned_by(me) or self.is_lent(me)):
             raise self._foreign(me)
 
     def is_owned_by(self, me: object) -> bool:

@@ -23,6 +23,7 @@ from surefoot.core.entry import NOTHING
 from surefoot.core.secret_places import NoPlace
 from surefoot.errors import SurefootError, ValueRejected
 
+_DOLLAR: Final = ord("$")
 FIXED: Final = frozenset({str, int, float, bool, type(None), bytes})
 """Values of these types cannot be changed in place, so they need no copy."""
 _MOST_KNOWN: Final = 64
@@ -141,7 +142,8 @@ class Defaults:
 
 def hides(raw: Raw | bytes) -> bool:
     """Whether there is a secret in it: then what is recorded is not what the function needs."""
-    return b'"$secret"' in bytes(raw)
+    data = raw if type(raw) is bytes else bytes(raw)
+    return _DOLLAR in data and b'"$secret"' in data  # Looking for one byte first is several times as fast.
 
 
 def _stored_form(value: object) -> bytes | None:

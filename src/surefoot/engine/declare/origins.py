@@ -17,7 +17,7 @@ from types import CodeType, ModuleType
 from typing import Any, Final
 
 from surefoot.core.entry import RunCreated
-from surefoot.engine.declare.call_spec import CallSpec, is_decorated, makes_effect
+from surefoot.engine.declare.call_spec import CallSpec, is_decorated, is_workflow, makes_effect
 from surefoot.engine.declare.identity import loaded
 
 BY_HAND: Final = "-"
@@ -42,7 +42,8 @@ def to_record(spec: CallSpec, created: RunCreated | None) -> str:
 
 
 def is_plain(found: Any) -> bool:
-    return callable(found) and not isinstance(found, type) and not is_decorated(found)
+    """Whether a call runs its code unrecorded. That of a workflow does, too: called inside a run, it is just the function."""
+    return callable(found) and not isinstance(found, type) and (is_workflow(found) or not is_decorated(found))
 
 
 def is_plain_at(origin: str) -> bool:

@@ -40,15 +40,7 @@ from surefoot.engine.declare.signals import CancelSignal, ContinueSignal, Releas
 from surefoot.engine.process.config import alert_error, loud
 from surefoot.engine.session.questions import alert_of, identity
 from surefoot.engine.session.session import Session
-from surefoot.errors import (
-    Cancelled,
-    Fenced,
-    JournalCorrupt,
-    Stopped,
-    StoreUnavailable,
-    SurefootError,
-    UsageError,
-)
+from surefoot.errors import Cancelled, Fenced, JournalCorrupt, Stopped, StoreUnavailable, SurefootError, UsageError
 
 
 class Suspended(Struct, frozen=True):
@@ -175,7 +167,7 @@ def _workflow_failed(session: Session, error: Exception) -> Stop:
     """`on_failure="stop"`: no end, but a stop that a person opens."""
     run, told = session.run, session.mask(f"{type(error).__name__}: {failures.message(error)}".rstrip(": "))
     message = f"run {run}: the workflow raised {told}. What it did is on record; nothing is lost."
-    cures = (command("runs retry", run, failed=True, when="mended?"), command("runs cancel", run, when="give up?"))
+    cures = (command("runs retry", run, failed=True, when="fixed?"), command("runs cancel", run, when="give up?"))
     return Stop("WorkflowFailed", message, facts={"error": told}, cures=cures)
 
 

@@ -24,7 +24,7 @@ from surefoot.engine.process.clock import Clock
 from surefoot.engine.process.observer import observers
 from surefoot.engine.process.runtime import driven_here
 from surefoot.errors import JournalCorrupt, NotFound, StoreUnavailable, UsageError
-from surefoot.store.contract import Append, Head, IndexRow, Journals, Readable, Rewrite, Store
+from surefoot.store.contract import Extend, Head, IndexRow, Journals, Readable, Rewrite, Store
 from surefoot.store.liveness import is_ours, vouched
 from surefoot.store.open import backend_of, open_store
 from surefoot.store.rules import is_run
@@ -232,7 +232,7 @@ def renew_row(store: Journals, run: str) -> None:
     found = journal.load(store, run)
     if found is not None:
         state, head = found
-        bell.append(store, Append(run, head, [], journal.index_row(state)))
+        bell.append(store, Extend(run, head, [], journal.index_row(state)))
 
 
 def renew_rows(store: Store, runs: Iterable[str] | None = None) -> None:
@@ -245,7 +245,7 @@ def renew_rows(store: Store, runs: Iterable[str] | None = None) -> None:
 def shelve(store: Journals, run: str, workflow: str, reason: str) -> None:
     """A run that cannot be read and may not step back: its line says so, and no worker takes it up again."""
     row = IndexRow(run, workflow, STOPPED, "", {}, 0, 0, reason=reason)
-    bell.append(store, Append(run, store.read(run, limit=1).head, [], row))
+    bell.append(store, Extend(run, store.read(run, limit=1).head, [], row))
 
 
 def give_up(store: Store, clock: Clock, run: str, *, by: str, note: str = "") -> None:

@@ -29,7 +29,7 @@ from surefoot.core.history import CHILD, PastEffect, PastState, PastStep, is_chi
 from surefoot.core.matching.learned import Learned
 from surefoot.core.state import RunState
 from surefoot.engine.declare import code, origins
-from surefoot.engine.declare.call_spec import decorated_as, is_effect, is_noted, is_old_name
+from surefoot.engine.declare.call_spec import decorated_as, is_effect, is_noted, is_old_name, is_workflow
 from surefoot.engine.declare.current import Place
 from surefoot.engine.declare.rehearsal import rehearsing
 from surefoot.engine.drive.conclusion import foreseen
@@ -66,10 +66,6 @@ class Rehearsal(Session):
     def root_place(self, owner: object) -> Place:
         self._owner = owner
         return super().root_place(owner)
-
-    def enter_verb(self, place: Place) -> None:
-        self.flight.entered += 1
-        super().enter_verb(place)
 
     def takes_long(self) -> None:
         """Called by another thread, once: log where it is, for the caller that waits."""
@@ -150,12 +146,12 @@ def is_needed(state: RunState) -> bool:
 
 
 def plain_functions(state: RunState, fn: Any) -> Stop | None:
-    """A recorded effect that is a plain function now, where it was defined or in the workflow's module: to replay would
-    execute it.
+    """A recorded effect that is a plain function now, or a workflow, where it was defined or in the workflow's module: to
+    replay would execute it.
     """
     names: dict[str, list[PastEffect]] = {}
     for past in state.effects():
-        if past.origin != origins.BY_HAND and past.may_have_happened:
+        if past.origin != origins.BY_HAND:  # Also one that failed: nothing was done yet, and the replay would do it.
             names.setdefault(split(past.address)[1], []).append(past)
     module = getattr(fn, "__globals__", {})
     workflows = "" if state.created is None else state.created.module.partition(":")[0]
@@ -166,8 +162,11 @@ def plain_functions(state: RunState, fn: Any) -> Stop | None:
             at, _, qualname = origin.partition(":")
             return undecorated(state.run, name, at, pasts, qualname=qualname)
         found = module.get(name)
+        if is_workflow(found) and all(past.origin for past in pasts):
+            continue  # The effect was not what had this name.
         if found is not None and origins.is_plain(found) and not decorated_as(name, found):
-            return undecorated(state.run, name, getattr(fn, "__module__", "") or "its module", pasts)
+            now = "a workflow" if is_workflow(found) else "a plain function"
+            return undecorated(state.run, name, getattr(fn, "__module__", "") or "its module", pasts, now=now)
         if found is None and not is_effect(name) and origins.is_plain_at(f"{workflows}:{name}"):
             return undecorated(state.run, name, workflows, pasts)  # The workflow has moved, and it has not.
     return None

@@ -10,7 +10,7 @@ from surefoot.core.state import ENDED, RunState
 from surefoot.core.timer import remaining
 from surefoot.engine.process import journal
 from surefoot.engine.process.runtime import Runtime
-from surefoot.store.contract import Append, Head
+from surefoot.store.contract import Extend, Head
 
 
 def tell(runtime: Runtime, child: str, parent: str) -> None:
@@ -43,7 +43,7 @@ def waits_in_vain(runtime: Runtime, state: RunState, head: Head) -> bool:
     if not state.children or state.news or over or any(_has_ended(runtime, child) for child in state.children):
         return False
     row = msgspec.structs.replace(journal.index_row(state), wake=goes_on(state, now.wall))
-    runtime.store.append([Append(state.run, head, [], row)])
+    runtime.store.append([Extend(state.run, head, [], row)])
     return True
 
 

@@ -38,7 +38,8 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         finally:
             if is_lent:
                 place.lent_to = None
-    note(place, spec, args, kwargs, begun, asked)
+    if spec.kind == "effect":
+        note(place, spec, args, kwargs, begun, asked)
     return session.finish(place, begun)
 
 
@@ -107,7 +108,7 @@ def run(program: Routine[T], frame: Any = NOWHERE) -> T:
 def _performed(wish: command.Looking | command.Doing, frame: Any) -> Any:
     if isinstance(wish, command.Do):
         return wish.fn()
-    if isinstance(wish, command.Look):
+    if isinstance(wish, command.RunCheck):
         return acts.look(frame)
     if isinstance(wish, command.Repair):
         begun = frame.repair(wish.attempt)

@@ -78,7 +78,8 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         except asyncio.CancelledError:
             cancellations.cut_off_in_turn(place, address)
             raise
-    note(place, spec, args, kwargs, begun, asked)
+    if spec.kind == "effect":
+        note(place, spec, args, kwargs, begun, asked)
     return session.finish(place, begun)
 
 
@@ -215,9 +216,15 @@ async def run(program: Routine[T], frame: Any = NOWHERE) -> T:
 
 
 async def _performed(wish: Looking | command.Doing, frame: Any) -> Any:
+    if isinstance(wish, command.Within):  # These three first: every run has them.
+        return await run(wish.program, wish.frame)
+    if isinstance(wish, command.Claim):
+        return await acts_async.claim(frame.session, wish.created)
+    if isinstance(wish, command.Invoke):
+        return await acts_async.invoke(wish.session, wish.fn)
     if isinstance(wish, command.Do):
         return await hop(wish.fn)
-    if isinstance(wish, command.Look):
+    if isinstance(wish, command.RunCheck):
         return await acts_async.look(frame)
     if isinstance(wish, command.Repair):
         begun = frame.repair(wish.attempt)
@@ -233,11 +240,5 @@ async def _performed(wish: Looking | command.Doing, frame: Any) -> Any:
         return await given if made is call else given
     if isinstance(wish, command.Nap):
         return await asyncio.sleep(wish.seconds)
-    if isinstance(wish, command.Claim):
-        return await acts_async.claim(frame.session, wish.created)
-    if isinstance(wish, command.Invoke):
-        return await acts_async.invoke(wish.session, wish.fn)
-    if isinstance(wish, command.Within):
-        return await run(wish.program, wish.frame)
     attempt: Attempt = frame
     return attempt.seen(wish) if isinstance(wish, command.Hold) else await hop(attempt.seen, wish)

@@ -15,20 +15,7 @@ from typing import Any, assert_never
 from msgspec import Struct
 
 from surefoot.core.claim import Claimed, Driven, Exists, Lost, Refusal
-from surefoot.core.command import (
-    Append,
-    Claim,
-    Do,
-    Done,
-    Failed,
-    Halted,
-    Invoke,
-    Nap,
-    Returned,
-    Routine,
-    T,
-    Within,
-)
+from surefoot.core.command import Append, Claim, Do, Done, Failed, Halted, Invoke, Nap, Returned, Routine, T, Within
 from surefoot.core.entry import NOTHING, Due, RunCreated, RunReleased
 from surefoot.core.state import ENDED, RunState
 from surefoot.core.stops import revive

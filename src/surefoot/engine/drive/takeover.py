@@ -158,6 +158,6 @@ def _quarantine(state: RunState) -> Stop:
     )
     cures = (
         command("runs show", state.run, when="look"),
-        command("runs release", state.run, when="mended? try again"),
+        command("runs release", state.run, when="fixed? try again"),
     )
     return Stop("Quarantined", message, facts={"starts": str(state.starts)}, cures=cures)

@@ -70,17 +70,14 @@ def _merged(a: dict[str, Past], b: dict[str, Past]) -> list[str]:
 def _pair(address: str, a: Past | None, b: Past | None) -> Pair:
     if a is None or b is None:
         return Pair(address, ONLY_B if a is None else ONLY_A, [], a, b)
-    found = [
-        name
-        for name, same in (
-            ("kind", a.kind == b.kind),
-            ("arguments", _asked(a) == _asked(b)),
-            ("outcome", a.state is b.state),
-            ("result", _identity(a.value) == _identity(b.value)),
-            ("error", a.error is None or b.error is None or _summary(a) == _summary(b)),
-        )
-        if not same
-    ]
+    told = (
+        ("kind", a.kind == b.kind),
+        ("arguments", _asked(a) == _asked(b)),
+        ("outcome", a.state is b.state),
+        ("result", _identity(a.value) == _identity(b.value)),
+        ("error", a.error is None or b.error is None or _summary(a) == _summary(b)),
+    )
+    found = [name for name, same in told if not same]
     return Pair(address, DIFFERS if found else SAME, found, a, b)
 
 

@@ -45,7 +45,7 @@ from surefoot.engine.operate.handle import RecordedCall, Run, whoami
 from surefoot.engine.process import bell, journal
 from surefoot.engine.upkeep import verification
 from surefoot.errors import RunConflict, UsageError
-from surefoot.store.contract import Append
+from surefoot.store.contract import Extend
 
 _ENDED: Final = (PastState.DONE, PastState.FAILED)
 _PART_OF: Final = re.compile(r"(.*#\d+)\.(?:approval|repair\d+)")
@@ -197,7 +197,7 @@ def fork(run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "
             return found
         would_do("fork of run", new_id)
         draft = prepare(run, new_id, at=address, by=by, note=note)
-        written = Append(new_id, None, draft.records, journal.index_row(draft.state))
+        written = Extend(new_id, None, draft.records, journal.index_row(draft.state))
         if bell.append(store, written):
             break  # Else another process was quicker: look at what is there.
     _require_whole(run, new_id)

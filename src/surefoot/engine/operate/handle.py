@@ -449,7 +449,11 @@ class Run:
 
     def _way_back(self, state: RunState, address: str) -> int:
         """The first entry of that call. Refused: an effect in front of it would count as done that was undone since."""
-        past = self._recorded_call(state, address)
+        past = state.calls.get(address)
+        if past is None:
+            from surefoot.engine.operate import forks
+
+            raise forks.unknown_call(self.id, address, list(state.calls))
         first = past.first
         one = undone_across(state, first)
         if one is not None and past in failed_undos(state):
@@ -466,12 +470,7 @@ class Run:
         return first
 
     def retry(
-        self,
-        *,
-        failed: bool | None = None,
-        at: str | Iterable[str] = (),
-        by: str | None = None,
-        note: str = "",
+        self, *, failed: bool | None = None, at: str | Iterable[str] = (), by: str | None = None, note: str = ""
     ) -> list[str]:
         """Have the calls that failed tried again: all of them, or those at these addresses. Everything else stays.
 
@@ -487,14 +486,6 @@ class Run:
         from surefoot.engine.operate import retries
 
         return retries.outlook(self, failed=failed, at=at)
-
-    def _recorded_call(self, state: RunState, address: str) -> Past:
-        past = state.calls.get(address)
-        if past is None:
-            from surefoot.engine.operate import forks
-
-            raise forks.unknown_call(self.id, address, list(state.calls))
-        return past
 
     def fork(self, new_id: str, *, at: str, by: str | None = None, note: str = "") -> Fork:
         """A new run that reuses what was recorded before that call, and goes on by itself. This one is only read."""

@@ -42,15 +42,7 @@ from surefoot.engine.drive.lookahead import Lookahead
 from surefoot.engine.process import journal
 from surefoot.engine.process.runtime import Runtime
 from surefoot.engine.session.session import Session
-from surefoot.errors import (
-    CodeChanged,
-    Damaged,
-    Fenced,
-    Stopped,
-    StoreUnavailable,
-    SurefootError,
-    UsageError,
-)
+from surefoot.errors import CodeChanged, Damaged, Fenced, Stopped, StoreUnavailable, SurefootError, UsageError
 from surefoot.store.contract import RunQuery
 
 GOES_ON: Final = "goes on"
@@ -131,7 +123,7 @@ def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Findin
     driven = claimant.is_driven(runtime, state)
     # What stopped it under other code is asked anew.
     in_doubt = () if driven else _revived(doubt.open_doubts(state), run, runtime.store.url)
-    name = state.created.workflow if state.created else ""
+    name, version = (state.created.workflow, state.created.version) if state.created else ("", 0)
     session = Rehearsal(runtime, state, head)
     definition: Definition | None = None
     with shapes.noting() as filled_in:
@@ -148,25 +140,14 @@ def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Findin
         held = _revived(still_open, run, runtime.store.url)
         if in_doubt or held:
             verdict = _Verdict(IN_DOUBT if in_doubt else WAITS, (*held, *verdict.why), verdict.unclaimed)
+    upcoming = (*session.passed, *session.stops.planned)
+    kept = sorted((past.address, why) for past, _, why in session.lookup.kept)
+    counted = ((found.address, found.why) for found in session.lookup.counted.values())
+    again = tuple(past.address for past in sorted(session.lookup.again, key=lambda past: past.first))
     return Finding(
-        run,
-        verdict.name,
-        name,
-        state.created.version if state.created else 0,
-        definition.version if definition else 0,
-        state.status,
-        driven,
-        verdict.why,
-        in_doubt,
-        (*session.passed, *session.stops.planned),
-        verdict.unclaimed,
-        (
-            *sorted((past.address, why) for past, _, why in session.lookup.kept),
-            *((found.address, found.why) for found in session.lookup.counted.values()),
-        ),
-        tuple(past.address for past in sorted(session.lookup.again, key=lambda past: past.first)),
-        tuple(filled_in),
-    )
+        run, verdict.name, name, version, definition.version if definition else 0, state.status, driven, verdict.why,
+        in_doubt, upcoming, verdict.unclaimed, (*kept, *counted), again, tuple(filled_in),
+    )  # fmt: skip
 
 
 def _definition(run: str, created: RunCreated | None) -> Definition:
@@ -385,10 +366,8 @@ def _of_the_end(session: Rehearsal, plan: Plan, ending: Any) -> _Verdict:
                 next_arguments(session.run, plan, ending)
         except placeholder.Opaque:
             pass  # The next segment begins with what a step gives that has not run.
-        except UsageError as misuse:
-            return _Verdict(
-                STRANDED, (UsageError(str(misuse)),)
-            )  # Without its cause: no line of the user's raised that.
+        except UsageError as misuse:  # Told without its cause: no line of the user's raised that.
+            return _Verdict(STRANDED, (UsageError(str(misuse)),))
         return _Verdict(GOES_ON)
     if isinstance(ending, SurefootError) and not isinstance(ending, Fenced):
         return _trouble(ending)

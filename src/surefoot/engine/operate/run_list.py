@@ -16,7 +16,7 @@ from surefoot.engine.process import journal
 from surefoot.engine.process.runtime import Runtime
 from surefoot.engine.process.whereabouts import at
 from surefoot.errors import Damaged, UsageError
-from surefoot.store.contract import ANY, Listed, RunQuery
+from surefoot.store.contract import ANY, Listed, RunQuery, Stored
 from surefoot.store.rules import matches
 
 
@@ -46,9 +46,9 @@ def _with_row(runtime: Runtime, one: Listed) -> Listed:
         return one
 
 
-def recorded(runtime: Runtime, run: str) -> RunState:
-    """The run as its journal tells it now."""
-    found = journal.load(runtime.store, run)
+def recorded(runtime: Runtime, run: str, stored: Stored | None = None) -> RunState:
+    """The run as its journal tells it now. `stored`: what was just read of it, along with others."""
+    found = journal.load(runtime.store, run, stored)
     if found is None:
         from surefoot.engine.drive.outcome import not_found
 
@@ -64,6 +64,8 @@ def look(runtime: Runtime, read: Callable[[], RunState]) -> tuple[RunState, bool
             return state, False
         if claimant.is_driven(runtime, state):
             return state, True
+        if state.claimant is None:
+            return state, False
         # Its process is gone. Perhaps it ended in good order after we read: then there is more to read.
         head = runtime.store.read(state.run, state.seq).head
         if head is not None and head.seq == state.seq:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 
 from surefoot.engine.process import engines
-from surefoot.store.contract import Append, IndexRow, Journals, Rewrite, Upkeep
+from surefoot.store.contract import Extend, IndexRow, Journals, Rewrite, Upkeep
 
 log = logging.getLogger("surefoot")
 
 
-def append(store: Journals, item: Append) -> bool:
+def append(store: Journals, item: Extend) -> bool:
     """Whether it was written: not if the head is another one by now."""
     is_written = store.append([item]) == [None]
     if is_written:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from queue import SimpleQueue
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -21,7 +21,7 @@ from surefoot.core.entry import Entry
 from surefoot.core.parts import Cut
 from surefoot.engine.process.observer import Observer, observers
 from surefoot.errors import Fenced, StoreUnavailable, SurefootError, UsageError
-from surefoot.store.contract import Append, Journals
+from surefoot.store.contract import Extend, Journals
 
 Packed = tuple[Entry, int, bytes, int, int, tuple[Cut, ...]]
 """An entry ready to be sealed: with its kind, body, time and epoch, and its values that are kept by parts."""
@@ -30,7 +30,7 @@ Packed = tuple[Entry, int, bytes, int, int, tuple[Cut, ...]]
 class Writer(Protocol):
     """What a run's journal lets the committer do, one thread at a time."""
 
-    def propose(self, tickets: list[Ticket]) -> Append:
+    def propose(self, tickets: list[Ticket]) -> Extend:
         """Seal what the tickets hold, behind the head as it is known."""
 
     def accepted(self) -> None:
@@ -84,6 +84,8 @@ class Committer:
         """What the leader is writing now."""
         self._leader: object = None
         self._calls: SimpleQueue[bool] | None = None
+        self._sharers = 0
+        """How many tickets the last batch had."""
 
     def commit(self, make: Callable[[], Ticket], order: AbstractContextManager[object]) -> Ticket:
         """Blocking: returns the ticket when it is durable, or when it is certain that it is not.
@@ -144,10 +146,15 @@ class Committer:
 
     def _lead(self, leader: object) -> None:
         try:
+            if leader is not WRITER and len(self._queue) < self._sharers:
+                # Threads that shared a batch were woken together, and soon write again. Without this pause the first of
+                # them commits alone, and all others wait for that commit and then for their own.
+                sleep(0)
             with self._mutex:
                 if self._leader is not leader:
                     return
                 self._batch, self._queue = [*self._batch, *self._queue], []
+                self._sharers = len(self._batch)
             self._write(self._batch)
         finally:
             self._hand_over(leader)

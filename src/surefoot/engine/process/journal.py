@@ -35,7 +35,7 @@ from surefoot.core.entry import (
 from surefoot.core.evidence import Evidence, weigh
 from surefoot.core.history import PastEffect
 from surefoot.core.parts import Cut, expand
-from surefoot.core.readiness import LEFT_BEHIND, Standing, moved
+from surefoot.core.readiness import LEFT_BEHIND, MOVING, Standing, moved
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, to_body, verify
 from surefoot.core.state import NO_PROGRESS, RunState, status_after
 from surefoot.engine.process import bell
@@ -43,7 +43,7 @@ from surefoot.engine.process.clock import Clock
 from surefoot.engine.process.commit import Committer, Packed, Ticket
 from surefoot.engine.process.whereabouts import in_its_store
 from surefoot.errors import Fenced, JournalCorrupt, SchemaMismatch, StoreUnavailable, ValueRejected
-from surefoot.store.contract import Append, Head, IndexRow, Journals, Readable, Store, Stored
+from surefoot.store.contract import Extend, Head, IndexRow, Journals, Readable, Store, Stored
 
 
 @in_its_store
@@ -153,7 +153,7 @@ class Journal:
         """The next entry goes behind it."""
         self._lazy: dict[object, tuple[Entry, int]] = {}
         self._lock = threading.Lock()
-        self._proposed: Append | None = None
+        self._proposed: Extend | None = None
         self._entries: list[Entry] = []
         """Those that are proposed."""
         self._torn = False
@@ -254,7 +254,7 @@ class Journal:
 
     # -- called by the committer, one thread at a time ------------------------------------------
 
-    def propose(self, tickets: list[Ticket]) -> Append:
+    def propose(self, tickets: list[Ticket]) -> Extend:
         """Seal what the tickets hold, behind the head as we know it."""
         if self._torn:
             raise StoreUnavailable(f"run {self.run}: interrupted while it was being recorded. Run it again.")
@@ -275,13 +275,14 @@ class Journal:
                 status = status_after(entry, status)
                 if type(entry) not in NO_PROGRESS:
                     starts = 0
-                standing = moved(entry, at, starts=starts, answered=state.is_answered) or standing
+                if type(entry) in MOVING:
+                    standing = moved(entry, at, starts=starts, answered=state.is_answered) or standing
                 if type(entry) is RunCreated:
                     created = entry, at
         row = None
         if status != state.status or standing != state.standing:
             row = index_row(state, status, standing, seq, created)
-        self._proposed, self._entries = Append(self.run, head, sealed, row, values), entries
+        self._proposed, self._entries = Extend(self.run, head, sealed, row, values), entries
         return self._proposed
 
     def accepted(self) -> None:
@@ -369,7 +370,7 @@ def visit(
         before = state.status, state.standing
         state.fold(record)
         row = index_row(state) if (state.status, state.standing) != before else None
-        if bell.append(store, Append(run, head, [record], row, cuts)):
+        if bell.append(store, Extend(run, head, [record], row, cuts)):
             return state, Head(record.seq, record.seal)
 
 
@@ -379,7 +380,7 @@ def create(store: Journals, clock: Clock, run: str, created: RunCreated) -> RunS
     record, cuts = Sealer(store.id, run).entry(created, at=clock.now())
     state = RunState(run)
     state.fold(record)
-    if not bell.append(store, Append(run, None, [record], index_row(state), cuts)):
+    if not bell.append(store, Extend(run, None, [record], index_row(state), cuts)):
         found = load(store, run)
         if found is None:
             raise JournalCorrupt(f"run {run}: the store has its head, but not its journal", run_id=run)

@@ -16,7 +16,7 @@ from surefoot.engine.process.observer import Call, Observer
 
 if TYPE_CHECKING:
     from surefoot.engine.process.alerts import Alert
-    from surefoot.store.contract import Append
+    from surefoot.store.contract import Extend
 
 MICROS: Final = 1_000_000
 BITS: Final = 64
@@ -41,7 +41,7 @@ class Meters(Observer):
         """What people were told of, by kind: stops by their name, `fallback`, `drift`, …"""
         self._rare = threading.Lock()
 
-    def appended(self, batch: Sequence[Append], seconds: float) -> None:
+    def appended(self, batch: Sequence[Extend], seconds: float) -> None:
         entries = 0
         for item in batch:
             entries += len(item.records)

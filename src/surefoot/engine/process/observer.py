@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from surefoot.core.verdict import Verdict
     from surefoot.engine.declare.call_spec import CallSpec
     from surefoot.engine.process.alerts import Alert
-    from surefoot.store.contract import Append
+    from surefoot.store.contract import Extend
 
 _log = logging.getLogger("surefoot")
 
@@ -100,7 +100,7 @@ class Observer:
     def check_ended(self, call: Call, verdict: Verdict) -> None:
         """The check has answered. One that raised could not tell: `Unknown`."""
 
-    def appended(self, batch: Sequence[Append], seconds: float) -> None:
+    def appended(self, batch: Sequence[Extend], seconds: float) -> None:
         """One transaction of the runs that this process drives is durable; the store took so long.
 
         `batch` is what the store has taken. Empty: others had written first, and all of it is tried again or given up. Of

@@ -32,7 +32,7 @@ from surefoot.core.command import (
     Unstorable,
     Wish,
 )
-from surefoot.core.doubt import Question
+from surefoot.core.doubt import Doubt
 from surefoot.core.entry import NOTHING, Drift, EffectIntended, Sight, StepStarted, Stop
 from surefoot.core.history import CHILD, DOUBTFUL, Past, PastCall, PastEffect, PastState
 from surefoot.core.programs.calls import Call, called_off, effect
@@ -274,7 +274,7 @@ class Attempt(Struct, eq=False):
         elif self.ending is None and not session.stops.is_given_up():
             past = session.state.effect(address)
             if past is not None and past.state in DOUBTFUL:
-                question = Question(session.run, address, "it may have happened", self.call.args)
+                question = Doubt(session.run, address, "it may have happened", self.call.args)
                 session.stops.stopped(place, question.stop("its caller was cancelled before that was found out"))
 
     def returned(self, value: object, started: int) -> Outcome:

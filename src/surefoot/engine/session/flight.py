@@ -23,7 +23,7 @@ class Flight:
         """Calls that were under way when the function ended: nobody waits for them."""
         self.ended = False
         self.entered = 0
-        """In a rehearsal: how many verbs the code has come to."""
+        """How many verbs the code has come to."""
         self.invoked = 0.0
         """In tasks: when the code was called, by the clock of their loop."""
         self.made_at = -inf

@@ -141,6 +141,7 @@ class Lookup:
             self._state.run, past, asked.address, asked.name, replay.bytes_of(past), asked.args, kind=asked.kind,
             digest=asked.digest, nothing=not self._claim.live,
             twin="" if is_cut_off else replay.matcher.twin(past, asked), is_cut_off=is_cut_off, noted=asked.noted,
+            parameters=asked.parameters,
         )  # fmt: skip
 
     def keep(self, past: Past, asked: Asked, why: str) -> None:

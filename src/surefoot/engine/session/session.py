@@ -123,6 +123,7 @@ class Session:
 
     def enter_verb(self, place: Place) -> None:
         """Every verb starts here: what has stopped stays stopped."""
+        self.flight.entered += 1
         self.stops.meet(place)
         if place.segment != self.state.segment or self.flight.ended:
             raise self.stops.misuse(
@@ -155,6 +156,8 @@ class Session:
             declares = spec.is_new or spec.noted or place.scope.also  # Then another record may be meant.
             if isinstance(there, PastCall) and not declares and matcher.takes(there, spec.kind, digest):
                 past = there
+                if spec.kind == "step" and (answer := recorded_ending(there)) is not None:
+                    return answer  # By far the most common: there is nothing else to ask about it.
             else:
                 found = self.lookup.find(place, self.lookup.asked(place, spec, address, raw_args, digest))
                 if not isinstance(found, tuple):
@@ -240,11 +243,11 @@ class Session:
         if not (undecided and self.stops.is_called_off(place)):
             self.stops.meet_cancel(place, past)
             undecided = False
-        number = place.scope.count(spec.name)
-        is_as_numbered = spec.kind != "step" or address.endswith(f"#{number}")
+        number, is_effect = place.scope.count(spec.name), spec.kind == "effect"
+        is_as_numbered = is_effect or address.endswith(f"#{number}")
         call = Call(
             self.run, address, request.args, request.digest, spec.retry, spec.timeout,
-            self.replay.key_of(address) if spec.kind == "effect" else "", spec.on_crash, spec.not_done,
+            self.replay.key_of(address) if is_effect else "", spec.on_crash, spec.not_done,
             bool(spec.touches), spec.check is not None, spec.undo is not None,
             settings.in_flight_seconds if spec.in_flight is None else spec.in_flight, spec.in_flight is not None,
             "" if spec.marks is None else spec.marks(), spec.key_ttl, None, request.defaults,
@@ -252,14 +255,14 @@ class Session:
         )  # fmt: skip
         if self.state.fallbacks:
             call = self.losses.as_proven(call)
-        if questions.supervises(self, spec, address):
+        if is_effect and questions.supervises(self, spec, address):
             call = msgspec.structs.replace(call, consent=partial(questions.consent, place, call, spec.name))
         begun = past if isinstance(past, PastEffect) else None
         if begun is not None and undecided:
             return Attempt(self, place, spec, call, args, kwargs, begun, called_off(call, begun))
-        program = step(call, past) if spec.kind == "step" else effect(call, begun)
+        program = effect(call, begun) if is_effect else step(call, past)
         lost = self.losses.program(call, past) if self.state.fallbacks else None
-        supervised = lost is None and questions.needs_approval(self, spec, address, begun)
+        supervised = is_effect and lost is None and questions.needs_approval(self, spec, address, begun)
         if not supervised:
             self.stops.would_do(spec.kind, address)
         return Attempt(self, place, spec, call, args, kwargs, past, lost or program, supervised=supervised)
@@ -284,7 +287,7 @@ class Session:
     def decoded(self, value: Value) -> Any:
         """A recorded value. One that cannot be read is no failure of the run: it stays as it is."""
         try:
-            return values.decode(self.whole(value))
+            return values.decode(value if type(value) is Raw else self.whole(value))
         except Stopped as error:
             raise self.stops.store_failed(self._located(error, value)) from None
 

@@ -20,7 +20,7 @@ from surefoot.core.state import ENDED, RunState
 from surefoot.core.timer import MICROS
 from surefoot.engine.process import bell, journal
 from surefoot.engine.process.clock import Clock
-from surefoot.engine.upkeep.verification import Flaw, Survey, Watch, aside
+from surefoot.engine.upkeep.verification import Flaw, Verification, Watch, aside
 from surefoot.errors import Damaged, SchemaMismatch
 from surefoot.store.contract import Head, Index, Rewrite, RunQuery, Store, Upkeep
 
@@ -82,7 +82,7 @@ def bury(store: Store, clock: Clock, found: Candidate, *, by: str = "", note: st
 def sweep(store: Store, *, watch: Watch | None = None) -> Swept:
     """Delete the parts that nothing needs. If anything is damaged, nothing is deleted."""
     upto = store.changes()
-    survey = Survey(store)
+    survey = Verification(store)
     verdict = survey.verdict(watch=watch)
     if verdict.flaws:
         return Swept(0, "something in the store is damaged, and what it needs is not known", verdict.flaws)

@@ -79,7 +79,7 @@ class Flaw(Struct, frozen=True):
         )
 
 
-class Verdict(Struct, frozen=True):
+class VerifyResult(Struct, frozen=True):
     """What was looked at, and what was found."""
 
     runs: int
@@ -122,12 +122,12 @@ def verify_run(store: Store, run: str) -> int:
     return seen.entries
 
 
-def verify_store(store: Store, names: Sequence[str] | None = None, *, watch: Watch | None = None) -> Verdict:
+def verify_store(store: Store, names: Sequence[str] | None = None, *, watch: Watch | None = None) -> VerifyResult:
     """Everything, or the journals that are named. Damage is an answer here, not an error."""
-    return Survey(store).verdict(names, watch=watch)
+    return Verification(store).verdict(names, watch=watch)
 
 
-class Survey:
+class Verification:
     """One look at a store. `needed` are the parts it found needed and whole."""
 
     def __init__(self, store: Store) -> None:
@@ -139,7 +139,7 @@ class Survey:
         self._entries = 0
         self._bytes = 0
 
-    def verdict(self, names: Sequence[str] | None = None, *, watch: Watch | None = None) -> Verdict:
+    def verdict(self, names: Sequence[str] | None = None, *, watch: Watch | None = None) -> VerifyResult:
         everything = names is None
         wanted = self._names() if names is None else list(names)
         self._journals = wanted
@@ -161,16 +161,8 @@ class Survey:
                 raise
             self._flaws.append(Flaw("", f"the rest could not be read: {error}", cures=_file_cures(self._store)))
             unneeded = quarantined = 0
-        return Verdict(
-            sum(map(is_run, wanted)),
-            len(wanted),
-            self._entries,
-            self._bytes + self._parts.bytes,
-            len(self._parts.sound),
-            unneeded,
-            quarantined,
-            self._flaws,
-        )
+        runs, size, parts = sum(map(is_run, wanted)), self._bytes + self._parts.bytes, len(self._parts.sound)
+        return VerifyResult(runs, len(wanted), self._entries, size, parts, unneeded, quarantined, self._flaws)
 
     def again(self, names: Iterable[str]) -> list[Flaw]:
         """Look at these journals too (they were written to meanwhile)."""

@@ -34,7 +34,7 @@ from surefoot.engine.declare import current, drifts, lines
 from surefoot.engine.declare.context import Context
 from surefoot.engine.declare.current import Place
 from surefoot.engine.declare.drifts import looked_around
-from surefoot.engine.declare.signals import ContinueSignal, RunSignal
+from surefoot.engine.declare.signals import ContinueSignal
 from surefoot.engine.drive.perform import run, verb
 from surefoot.engine.session import moved, questions
 from surefoot.engine.session.frame import Frame
@@ -390,12 +390,6 @@ def continue_as_new(*args: Any, **kwargs: Any) -> NoReturn:
             "call it from the workflow itself, outside of scopes and branches"
         )
     raise place.session.stops.continuing(place, ContinueSignal(args, kwargs))
-
-
-__all__ = [
-    "MapResult", "RunSignal", "attempt", "continue_as_new", "gather", "key", "map", "now", "outside", "patched",
-    "progress", "publish", "random", "run_id", "scope", "sleep", "sleep_until", "uuid4", "wait_event",
-]  # fmt: skip
 
 
 # -- people ---------------------------------------------------------------------------------------------

@@ -137,13 +137,15 @@ def map_scopes(
     return scopes, labels
 
 
-def _refuse_twice(place: Place, labels: Iterable[Any], what: str) -> None:
-    twice = _first_duplicate(labels)
-    if twice is not None:
-        raise place.misused(
-            f"sf.map got the {what} {twice!r} twice; "
-            "give each item a key of its own, so that its calls can be told apart"
-        )
+def _refuse_twice(place: Place, labels: Iterable[str | None], what: str) -> None:
+    seen: set[str | None] = set()
+    for label in labels:
+        if label in seen:
+            raise place.misused(
+                f"sf.map got the {what} {label!r} twice; "
+                "give each item a key of its own, so that its calls can be told apart"
+            )
+        seen.add(label)
 
 
 def _refuse_mixed(place: Place, labels: list[str], olds: list[str | None]) -> None:
@@ -183,12 +185,3 @@ def checked_width(concurrency: int | None, on_error: OnError) -> int:
     if concurrency is not None and concurrency < 1:
         raise UsageError(f"sf.map(concurrency={concurrency!r}): must be a whole number, one or more")
     return concurrency or DEFAULT_CONCURRENCY
-
-
-def _first_duplicate(labels: Iterable[str]) -> str | None:
-    seen: set[str] = set()
-    for label in labels:
-        if label in seen:
-            return label
-        seen.add(label)
-    return None

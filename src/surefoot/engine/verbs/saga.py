@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, Self
 
 from surefoot.core.code_changes import changed
@@ -81,9 +80,7 @@ class Saga:
             raise place.session.stops.misused(UsageError("in an async workflow a saga is entered with `async with`"))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         place = self._place
         if place is None:
             return
@@ -101,9 +98,7 @@ class Saga:
             place.line.leaving = acts_async.CancelledAgain
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         from asyncio import CancelledError
 
         from surefoot.engine.drive.acts_async import CancelledAgain, to_the_end

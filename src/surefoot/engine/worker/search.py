@@ -112,11 +112,9 @@ class Search:
         """Runs that were stopped for their code are tried once by every worker that starts: a fixed deploy goes on."""
         query = RunQuery(status=STOPPED, limit=LOOKED_AT)
         rows = (one.row for one in self._driver.runtime.store.runs(query) if one.row is not None)
-        self._again = [
-            row.run
-            for row in rows
-            if row.reason in deploys.CODE_STOPS and serves(self._wanted(1), row.workflow, row.queue)
-        ]
+        stopped = [row for row in rows if row.reason in deploys.CODE_STOPS]
+        wanted = self._wanted(1)
+        self._again = [row.run for row in stopped if serves(wanted, row.workflow, row.queue)]
 
     def _round(self) -> None:
         self._sweep()
@@ -134,16 +132,9 @@ class Search:
             store.listen(self._pause(reserved.next_wake))
 
     def _wanted(self, room: int) -> Wanted:
-        runtime = self._driver.runtime
-        return Wanted(
-            runtime.store.worker,
-            self._driver.names(),
-            room,
-            runtime.clock.now(),
-            self._share.queues,
-            self._driven(),
-            queues.limits(),
-        )
+        runtime, workflows = self._driver.runtime, self._driver.names()
+        now, limits = runtime.clock.now(), queues.limits()
+        return Wanted(runtime.store.worker, workflows, room, now, self._share.queues, self._driven(), limits)
 
     def _driven(self) -> tuple[str, ...]:
         """Everything this process drives, this worker's or not."""

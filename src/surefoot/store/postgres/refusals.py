@@ -8,14 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from surefoot.core.cure import ADOPT, Advice
-from surefoot.errors import (
-    JournalCorrupt,
-    NotFound,
-    StoreFull,
-    StoreUnavailable,
-    SurefootError,
-    UsageError,
-)
+from surefoot.errors import JournalCorrupt, NotFound, StoreFull, StoreUnavailable, SurefootError, UsageError
 from surefoot.store import failure
 from surefoot.store.failure import Rejected
 

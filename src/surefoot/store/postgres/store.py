@@ -32,8 +32,8 @@ from surefoot.store.backend import Announce
 from surefoot.store.channel import Channel, Waits, explained
 from surefoot.store.contract import (
     ANY,
-    Append,
     Conflict,
+    Extend,
     Head,
     IndexRow,
     Listed,
@@ -51,7 +51,7 @@ from surefoot.store.host import HostLock
 from surefoot.store.lease import Lease, ServerClock
 from surefoot.store.listener import Listener
 from surefoot.store.pages import Placed, listed
-from surefoot.store.place import Place
+from surefoot.store.place import Site
 from surefoot.store.postgres import refusals, schema, wire
 from surefoot.store.postgres.connection import Connection, Decoders, Params, Rows
 from surefoot.store.postgres.refusals import explain
@@ -226,7 +226,7 @@ class PostgresStore(Derived):
 
     # --- appending ---------------------------------------------------------------------------------
 
-    def append(self, batch: Sequence[Append]) -> list[Conflict | None]:
+    def append(self, batch: Sequence[Extend]) -> list[Conflict | None]:
         check_positions(batch)
         self._refuse_unless_usable()
         if not batch:
@@ -236,7 +236,7 @@ class PostgresStore(Derived):
                 return [self._append_one(batch[0])]
             return grant(batch, self._send)
 
-    def _append_one(self, item: Append) -> Conflict | None:
+    def _append_one(self, item: Extend) -> Conflict | None:
         head, (record,) = item.head, item.records
         params = (
             text(item.run), integer(head.seq if head else None), raw(head.seal if head else None),
@@ -282,8 +282,7 @@ class PostgresStore(Derived):
     def _position(self, record: Record) -> int:
         """Where exactly this record is; 0: it is not there."""
         params = (text(record.run), integer(record.seq), raw(record.seal))
-        rows = self._ask(_WRITTEN, params, (_number,), writing=True)
-        return int(rows[0][0]) if rows else 0
+        return self._asked_for_one(_WRITTEN, params, writing=True) or 0
 
     def rewrite(self, item: Rewrite) -> Conflict | None:
         check_positions([item])
@@ -441,8 +440,7 @@ class PostgresStore(Derived):
         return listed(query, self._place, self._page, self._found, self._rowless)
 
     def _place(self, run: str) -> int:
-        rows = self._ask(_PLACE, (text(run),), (_number,))
-        return rows[0][0] if rows else 0
+        return self._asked_for_one(_PLACE, (text(run),)) or 0
 
     def _page(self, before: int, many: int) -> list[Placed]:
         return _placed(self._ask(_LIST, (integer(before), integer(many)), _LISTED))
@@ -494,6 +492,11 @@ class PostgresStore(Derived):
         except UnicodeDecodeError as error:
             raise JournalCorrupt(f"{self.url}: a stored text is not what was written: {error}") from error
 
+    def _asked_for_one(self, statement: bytes, params: Params, *, writing: bool = False) -> int | None:
+        """The one number that is the answer; None: there is none."""
+        rows = self._ask(statement, params, (_number,), writing=writing)
+        return int(rows[0][0]) if rows else None
+
     # --- workers -----------------------------------------------------------------------------------
 
     @property
@@ -508,8 +511,7 @@ class PostgresStore(Derived):
         return bool(self._ask(_ALIVE, (text(worker), self._lease_length), (_truth,))[0][0])
 
     def alive_until(self, worker: str) -> int | None:
-        rows = self._ask(_ALIVE_UNTIL, (text(worker), self._lease_length), (_number,))
-        return int(rows[0][0]) if rows else None
+        return self._asked_for_one(_ALIVE_UNTIL, (text(worker), self._lease_length))
 
     def serve(self, serving: Serving | None) -> None:
         self._refuse_unless_usable()
@@ -538,8 +540,7 @@ class PostgresStore(Derived):
             self._buried.update(gone)
 
     def last_heard(self, worker: str) -> int | None:
-        rows = self._ask(_LAST_HEARD, (text(worker), self._lease_length), (_number,))
-        return int(rows[0][0]) if rows else None
+        return self._asked_for_one(_LAST_HEARD, (text(worker), self._lease_length))
 
     def holds(self) -> bool:
         return self.usable and self.lease.holds()
@@ -615,9 +616,9 @@ class PostgresStore(Derived):
         self._reader.connection = connection
         self._note_open()
 
-    def _greet(self, connection: Connection) -> tuple[schema.Server, Place]:
+    def _greet(self, connection: Connection) -> tuple[schema.Server, Site]:
         """The server. `JournalRegressed`, if it had a store and has none now."""
-        place = Place(self._folder, connection.place, self.url)
+        place = Site(self._folder, connection.place, self.url)
         # Read the note first, then ask the server: a store that another process makes in between is not missed.
         was_here = self._adopting or self.id or place.noted() is not None
         server = schema.greet(connection, self.url)

@@ -37,7 +37,6 @@ from surefoot.store.anchor import NOTHING_SEAL, Anchor, Mark, Unreadable, foreig
 from surefoot.store.backend import Announce
 from surefoot.store.contract import NOT_IN_A_CHILD
 from surefoot.store.failure import newer_format
-from surefoot.store.sqlite.damaged_reader import nothing_left
 from surefoot.store.sqlite.guard import Guarded, guard, release
 from surefoot.store.sqlite.schema import APPLICATION_ID, ENTRY, FORMAT, SCHEMA
 
@@ -335,6 +334,8 @@ def refuse_newer(path: str, found: object) -> None:
 
 def anew(path: str, connection: apsw.Connection) -> Cures:
     """The last resort: make room for a new store. Only if not one row of this one can be read."""
+    from surefoot.store.sqlite.damaged_reader import nothing_left  # a sound store does without it
+
     return (Advice("start anew?", _move_away(path)),) if nothing_left(connection, path) else ()
 
 

@@ -27,23 +27,16 @@ from surefoot.core.cure import Advice
 from surefoot.core.entry import Entry
 from surefoot.core.parts import Part, damaged_parts
 from surefoot.core.seal import Record, Sealer, from_record, references
-from surefoot.errors import (
-    CodecMissing,
-    Damaged,
-    SchemaMismatch,
-    Stopped,
-    StoreFull,
-    StoreUnavailable,
-)
+from surefoot.errors import CodecMissing, Damaged, SchemaMismatch, Stopped, StoreFull, StoreUnavailable
 from surefoot.store import disk
 from surefoot.store.anchor import Mark
 from surefoot.store.inspection import (
     SQLITE,
     AnchorSeen,
     Bad,
+    FileOffset,
     JournalSeen,
     PartSeen,
-    Place,
     StoreSeen,
     Watch,
     anchor_seen,
@@ -321,7 +314,7 @@ class _Look:
                     self._parts[name] = Part(*rows[0][1:])
         return {name: self._parts[name] for name in ids if name in self._parts}
 
-    def _place(self, record: Record | None) -> Place | None:
+    def _place(self, record: Record | None) -> FileOffset | None:
         """Where the bytes of a record are: in the log, if they are there, since the log is newer."""
         if record is None:
             return None
@@ -329,7 +322,7 @@ class _Look:
         for suffix in ("-wal", ""):
             offset = _find(self._copy + suffix, needle)
             if offset >= 0:
-                return Place(os.path.basename(self._path) + suffix, offset, 0 if suffix else offset // _PAGE + 1)
+                return FileOffset(os.path.basename(self._path) + suffix, offset, 0 if suffix else offset // _PAGE + 1)
         return None
 
     def _reach(self, mark: Mark | None, newest: int, meta: dict[Any, Any]) -> str:

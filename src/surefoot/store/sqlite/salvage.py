@@ -85,12 +85,8 @@ class Salvaged(Struct):
     """Why runs may have vanished. Empty: none can have, the list of names is provably whole."""
     headless: tuple[str, ...] = ()
     """Runs whose head could not be read: the length of their journal is not known."""
-    hollow: tuple[str, ...] = ()
-    """Those of them of which only the name is left."""
     missing: dict[str, int] = {}
     """Run -> entries that its head says it had and that could not be read."""
-    behind: int = 0
-    """By how many positions the new database ends before the anchor. If any, the store must be adopted to be opened."""
 
     @property
     def complete(self) -> bool:
@@ -456,7 +452,6 @@ class _Work:
             said = self._rows_of_runs.get(head.run, (0,) * 7)[6]
             placed = [seq for run, seq in self._places if run == head.run]
             head.seq = max([1, said if is_number(said) else 1, *placed])
-            self.result.hollow += (head.run,)
 
     def _keep_position(self, new: apsw.Connection) -> None:
         """Positions never go back, and the anchor is still right."""
@@ -469,8 +464,6 @@ class _Work:
             rewritten = max(rewritten, 0 if found == mark.seal else mark.pos)
             if newest < mark.pos:
                 self._note_loss(new, newest, mark.pos)
-        elif mark is not None:
-            self.result.behind = max(0, mark.pos - newest)
         new.execute("UPDATE meta SET value = ? WHERE key = 'rewritten'", (rewritten,))
         new.execute("UPDATE meta SET value = ? WHERE key = 'swept'", (swept,))
 

@@ -28,19 +28,13 @@ from surefoot.core.cure import Advice
 from surefoot.core.parts import Cut, Part
 from surefoot.core.seal import Record
 from surefoot.core.state import DONE
-from surefoot.errors import (
-    JournalCorrupt,
-    JournalRegressed,
-    StoreNotDurable,
-    SurefootError,
-    UsageError,
-)
+from surefoot.errors import JournalCorrupt, JournalRegressed, StoreNotDurable, SurefootError, UsageError
 from surefoot.store.anchor import Mark
 from surefoot.store.backend import Announce
 from surefoot.store.contract import (
     ANY,
-    Append,
     Conflict,
+    Extend,
     Head,
     IndexRow,
     Listed,
@@ -125,11 +119,12 @@ _COUNTS: Final = (
     "SELECT (SELECT count(*) FROM heads NOT INDEXED WHERE seq IS NOT NULL), "
     "(SELECT count(*) FROM heads INDEXED BY sqlite_autoindex_heads_1 WHERE run IS NOT NULL)"
 )
-# Whether the runs with a head are the runs with a row, name by name: two walks, and no look-ups.
+# Whether the runs with a head are the runs with a row, name by name: two walks in the order of their indexes, no look-ups.
+# Indexes that are out of order make it differ, too: then each name is looked up.
 _BOTH: Final = (
-    "SELECT (SELECT group_concat(run, char(31)) FROM (SELECT run FROM heads INDEXED BY sqlite_autoindex_heads_1 "
-    "WHERE run < char(31) OR run >= char(32) ORDER BY run)) "
-    "IS (SELECT group_concat(run, char(31)) FROM (SELECT run FROM runs ORDER BY run))"
+    "SELECT (SELECT group_concat(run, char(31)) FROM heads INDEXED BY sqlite_autoindex_heads_1 "
+    "WHERE +run < char(31) OR +run >= char(32)) "
+    "IS (SELECT group_concat(run, char(31)) FROM runs INDEXED BY sqlite_autoindex_runs_1)"
 )
 _ROWLESS: Final = (
     "SELECT h.n, h.run FROM heads h WHERE (h.run < char(31) OR h.run >= char(32)) "
@@ -305,7 +300,7 @@ class SqliteStore(Derived):
 
     # --- appending ---------------------------------------------------------------------------------
 
-    def append(self, batch: Sequence[Append]) -> list[Conflict | None]:
+    def append(self, batch: Sequence[Extend]) -> list[Conflict | None]:
         check_positions(batch)
         if not batch:
             self._refuse_unless_usable()
@@ -363,7 +358,7 @@ class SqliteStore(Derived):
             raise
         return answer
 
-    def _write_batch(self, batch: Sequence[Append]) -> tuple[list[Conflict | None], Mark | None, list[Cut]]:
+    def _write_batch(self, batch: Sequence[Extend]) -> tuple[list[Conflict | None], Mark | None, list[Cut]]:
         """All at once if every run is as expected, as nearly always; else one by one."""
         try:
             newest = self._write(batch[0]) if len(batch) == 1 else self._write_all(batch)
@@ -375,7 +370,7 @@ class SqliteStore(Derived):
         cuts = [cut for item, answer in zip(batch, answers, strict=True) if answer is None for cut in item.cuts]
         return answers, newest, cuts
 
-    def _write(self, item: Append) -> Mark | None:
+    def _write(self, item: Extend) -> Mark | None:
         """Head, records, index row of one run. `_Refused` if the head is another one."""
         execute = self._execute
         head, records = item.head, item.records
@@ -403,7 +398,7 @@ class SqliteStore(Derived):
             raise _Refused from None
         return Mark(self.id, self._last_position(), records[-1].seal)
 
-    def _write_all(self, batch: Sequence[Append]) -> Mark:
+    def _write_all(self, batch: Sequence[Extend]) -> Mark:
         if len({item.run for item in batch}) != len(batch) or not all(item.records for item in batch):
             raise _Refused
         last = [(item, item.records[-1]) for item in batch]
@@ -423,7 +418,7 @@ class SqliteStore(Derived):
             for name, value in row.labels.items():
                 self._execute(_LABEL, (name, value, row.run))
 
-    def _write_each(self, batch: Sequence[Append]) -> tuple[list[Conflict | None], Mark | None]:
+    def _write_each(self, batch: Sequence[Extend]) -> tuple[list[Conflict | None], Mark | None]:
         answers: list[Conflict | None] = []
         newest = None
         for item in batch:
@@ -540,6 +535,13 @@ class SqliteStore(Derived):
 
     def read(self, run: str, after: int = 0, limit: int | None = None) -> Stored:
         rows, heads = self._look((_RECORDS, (run, after, -1 if limit is None else limit)), (_HEAD, (run,)))
+        return self._stored(run, rows, heads)
+
+    def read_all(self, runs: Sequence[str]) -> list[Stored]:
+        answers = iter(self._look(*(asked for run in runs for asked in ((_RECORDS, (run, 0, -1)), (_HEAD, (run,))))))
+        return [self._stored(run, rows, heads) for run, rows, heads in zip(runs, answers, answers, strict=True)]
+
+    def _stored(self, run: str, rows: list[tuple[Any, ...]], heads: list[tuple[Any, ...]]) -> Stored:
         try:
             records = [Record(run, *row) for row in _typed(rows, _RECORD_ROWS)]
             head = Head(*_typed(heads, _HEAD_ROWS)[0]) if heads else None

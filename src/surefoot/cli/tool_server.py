@@ -56,9 +56,10 @@ def made(settings: Settings, app: str | None) -> MCPServer[Any]:
         return await _told(lambda: facts.runs(listed.look(settings.store, query)))
 
     @tool
-    async def show_run(run: str) -> str:
-        """Show one run: how it stands, why it stopped, what helps, and every call it made with arguments and results."""
-        return await _told(lambda: facts.run(_page(settings, run, app)))
+    async def show_run(run: str, last_calls: int = 50) -> str:
+        """Show one run: how it stands, why it stopped, what helps, and its last calls with arguments and results."""
+        last = _bounded(last_calls)
+        return await _told(lambda: facts.run(_page(settings, run, app), last=last))
 
     @tool
     async def plan_run(run: str) -> str:
@@ -81,7 +82,7 @@ def made(settings: Settings, app: str | None) -> MCPServer[Any]:
 
 def _bounded(limit: int) -> int:
     if not 1 <= limit <= MOST:
-        raise ToolError(f"limit: from 1 to {MOST}, not {limit}; for more, ask page by page with before=")
+        raise ToolError(f"so many at once are from 1 to {MOST}, not {limit}")
     return limit
 
 

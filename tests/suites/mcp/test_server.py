@@ -136,6 +136,26 @@ def test_what_tools_give_is_what_the_command_prints_for_programs(capsys):
     assert called("show_run", run="r-1") == printed(capsys, "runs", "show", "r-1", "--app", "shop")
 
 
+def test_of_a_long_run_the_last_calls_are_told_and_how_many_are_left_out():
+    """An agent's context is small; a run may have ten thousand calls."""
+
+    @sf.step
+    def count(n: int) -> int:
+        return n
+
+    @sf.workflow
+    def long() -> int:
+        return sum(count(n) for n in range(60))
+
+    long.run("r-9")
+
+    told = called("show_run", run="r-9")
+    assert (len(told["calls"]), told["calls_left_out"]) == (50, 10)
+    assert told["calls"][-1]["address"] == "count#60"
+    assert len(called("show_run", run="r-9", last_calls=200)["calls"]) == 60
+    assert "from 1 to 200" in refused("show_run", run="r-9", last_calls=0)
+
+
 def test_a_plan_executes_nothing_and_user_code_may_print(capsys):
     """Standard output belongs to the client; and new code counts without a new server."""
     before = journal()

@@ -65,17 +65,28 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "surefoot", *arguments]
 
 
-def started() -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command("run", "app:ticket", "--id", "r", "hello"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+@pytest.fixture
+def started():
+    """Starts the run in a process. None is left behind, wherever the test fails."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start() -> subprocess.Popen[str]:
+        run = command("run", "app:ticket", "--id", "r", "hello")
+        processes.append(subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+        with process:
+            pass
 
 
 def surefoot(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
-def test_a_process_that_starts_a_run_which_another_one_drives_waits_for_its_result():
+def test_a_process_that_starts_a_run_which_another_one_drives_waits_for_its_result(started):
     """The card is charged while the second one comes: one charge, and both have the same answer."""
     deployed()
     os.mkfifo("gate")
@@ -94,7 +105,7 @@ def test_a_process_that_starts_a_run_which_another_one_drives_waits_for_its_resu
     assert counted() == {"model 0": 1, "charge a": 1, "model 1": 1}
 
 
-def test_processes_that_start_a_run_at_the_same_moment_act_once():
+def test_processes_that_start_a_run_at_the_same_moment_act_once(started):
     deployed()
     processes = [started() for _ in range(3)]
     ends = [process.communicate(timeout=SECONDS) for process in processes]

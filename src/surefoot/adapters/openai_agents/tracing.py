@@ -9,6 +9,7 @@ A span in which nothing was asked for at all (a handoff, arguments that the SDK 
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from agents.tracing import TracingProcessor, get_current_span, get_trace_provider
@@ -16,6 +17,7 @@ from agents.tracing import TracingProcessor, get_current_span, get_trace_provide
 from surefoot.engine.seams import Observer, hear, in_run, replays
 
 _HELD = "_surefoot_held"
+_releasing = threading.RLock()
 
 
 class Held(TracingProcessor):
@@ -74,13 +76,14 @@ class Held(TracingProcessor):
 
     def release(self) -> None:
         """Something in it is executed."""
-        if self._is_released:
-            return
-        self._is_released = True
-        if self._around is not None:
-            self._around.release()
-        if self._begun is not None:
-            self._tell("start", self._begun)
+        with _releasing:  # Blocking calls side by side may be the first in a span, each in its thread.
+            if self._is_released:
+                return
+            self._is_released = True
+            if self._around is not None:
+                self._around.release()
+            if self._begun is not None:
+                self._tell("start", self._begun)
 
     def answer(self) -> None:
         """Something in it came from the journal."""

@@ -146,6 +146,26 @@ def test_killed_in_a_plain_tool_that_did_nothing_it_runs_again_once_told():
     assert counted()["charge a"] == 2
 
 
+def test_killed_in_a_declared_effect_that_asks_a_person_is_asked():
+    """(c) The word under the decorator is the same as none at all: what it did is on record only when it has ended."""
+
+    @function_tool
+    @sf.effect
+    def pay(card: str) -> str:
+        trace(f"pay {card}")
+        return f"paid {card}"
+
+    run = flow(Agent(name="billing", model=answered(call("pay", 1, card="a")), tools=[pay]))
+    killed_at("pay a", run)
+
+    for _ in range(2):
+        with pytest.raises(sf.InDoubt, match=r"\[call_1\]/pay#1"):
+            run()
+    sf.get_run("r").settle("[call_1]/pay#1", happened="paid a", by="ann")
+    assert run() == "paid a"
+    assert counted()["pay a"] == 1
+
+
 def test_killed_in_an_effect_that_may_be_retried_it_has_the_same_key():
     """(c)"""
     run = flow(one_agent(call("refund", 1, card="a")))

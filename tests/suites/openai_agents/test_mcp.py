@@ -15,6 +15,8 @@ import surefoot as sf
 from surefoot.openai_agents import durable
 from tests.suites.openai_agents.stage import Script, call, counted, killed_at, trace, traces
 
+pytestmark = pytest.mark.timeout(240)  # Each run starts a server in a process of its own, some runs three times.
+
 SERVER = Path(__file__).with_name("shop_server.py")
 
 

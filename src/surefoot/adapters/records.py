@@ -30,16 +30,21 @@ class Form:
 
     def plain(self, value: Any) -> Any:
         """As it is recorded. `ValueRejected` if it would not come back as it is."""
-        found = self._dumped(value)
-        if self._is_plain:
-            return found
+        return self.proved(value)[0]
+
+    def proved(self, value: Any) -> tuple[Any, Any]:
+        """As it is recorded, and as it comes back from that."""
         try:
-            again = self._dumped(self.revived(found))
+            found = self._dumped(value)
+            if self._is_plain:
+                return found, found
+            revived = self.revived(found)
+            again = self._dumped(revived)
         except Exception as error:
             raise ValueRejected(f"{self._name} does not come back from its plain form: {error}") from error
         if again != found:
             raise ValueRejected(f"{self._name} comes back from its plain form as something else")
-        return found
+        return found, revived
 
     def _dumped(self, value: Any) -> Any:
         return self._adapter.dump_python(value, mode="json", by_alias=True, exclude_unset=True, warnings=False)

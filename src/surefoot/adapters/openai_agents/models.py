@@ -47,10 +47,10 @@ async def _model(
     input: Any,  # noqa: A002 - as the SDK calls it, and as it is shown
     instructions: str | None,
     model: str,
-    settings: Any,
-    tools: list[str],
-    handoffs: list[str],
     ask: Ask,
+    settings: Any = None,
+    tools: Any = None,
+    handoffs: Any = None,
     previous_response_id: str | None = None,
     conversation_id: str | None = None,
     prompt: Any = None,
@@ -105,13 +105,18 @@ class DurableModel(Model):
         if not in_run():
             return await asked(input, system_instructions)
 
+        proved: dict[str, Any] = {}
+
         async def ask(conversation: Any, instructions: str | None) -> Any:
-            return self._plain(RESPONSES, await asked(conversation, instructions))
+            proved["plain"], proved["revived"] = self._proved(RESPONSES, await asked(conversation, instructions))
+            return proved["plain"]
 
         shown = _shown(system_instructions, self.inner, model_settings, tools, handoffs, previous_response_id,
                        conversation_id, prompt)  # fmt: skip
         plain = await self._recorded(input, shown, ask, is_acting=_acting(tools))
-        response: ModelResponse = RESPONSES.revived(plain)
+        # The proof has made already what a replay makes of this record.
+        is_proved = bool(proved) and proved["plain"] == plain
+        response: ModelResponse = proved["revived"] if is_proved else RESPONSES.revived(plain)
         _answered(response.output, handoffs)
         return response
 
@@ -183,9 +188,9 @@ class DurableModel(Model):
         tracing.answered()
         return found
 
-    def _plain(self, form: Form, answer: Any) -> Any:
+    def _proved(self, form: Form, answer: Any) -> tuple[Any, Any]:
         try:
-            return form.plain(answer)
+            return form.proved(answer)
         except sf.ValueRejected as error:
             why = (
                 f"the model of {self._agent!r} answered with a {type(answer).__name__} that cannot be recorded, and the run does not go "
@@ -203,7 +208,7 @@ class DurableModel(Model):
                 response: Any = getattr(event, "response", None)
                 if event.type == "response.completed" and response is not None and not response.output and items:
                     response.output = items  # Some servers leave it empty. On replay nobody would know the items.
-                return self._plain(EVENTS, event)
+                return self._proved(EVENTS, event)[0]
             pass_on(event)
         raise ConnectionError("the stream of the model ended without its last event")
 
@@ -226,19 +231,15 @@ def _shown(
     name = (
         model if isinstance(model, str) else str(getattr(model, "model", type(model).__name__)) if model else "default"
     )
-    shown: dict[str, Any] = {
-        "instructions": instructions,
-        "model": name,
+    rest = {
         "settings": jsonable(settings),
         "tools": [tool.name for tool in tools],
         "handoffs": [handoff.tool_name for handoff in handoffs],
-    }
-    rest = {
         "previous_response_id": previous_response_id,
         "conversation_id": conversation_id,
         "prompt": jsonable(prompt),
     }
-    return shown | {key: value for key, value in rest.items() if value is not None}
+    return {"instructions": instructions, "model": name} | {key: value for key, value in rest.items() if value}
 
 
 def _answered(output: Any, handoffs: list[Any]) -> None:

@@ -32,6 +32,15 @@ MESSAGE = {
     "content": [{"type": "text", "text": "Hi"}, {"type": "tool_use", "name": "look"}],
     "usage": {},
 }
+PARTS = {
+    "parts": [
+        {"content": "hm", "part_kind": "thinking"},
+        {"content": "Hi", "part_kind": "text"},
+        {"tool_name": "look", "tool_call_id": "c", "part_kind": "tool-call"},
+    ],
+    "usage": {"input_tokens": 5, "output_tokens": 6},
+    "kind": "response",
+}
 
 
 @pytest.mark.parametrize(
@@ -41,15 +50,17 @@ MESSAGE = {
         ({"type": "response.completed", "response": RESPONSE}, '"One moment."; asks for charge, mail; 812 + 31 tokens'),
         (CHAT, '"Hello"; asks for f; 3 + 4 tokens'),
         (MESSAGE, '"Hi"; asks for look'),
+        (PARTS, '"Hi"; asks for look; 5 + 6 tokens'),
     ],
-    ids=["responses", "stream", "chat", "messages"],
+    ids=["responses", "stream", "chat", "messages", "pydantic_ai"],
 )
 def test_an_answer_of_each_api_is_told(value, line):
     assert told(value) == line
 
 
 @pytest.mark.parametrize("value", [None, 3, "x", [], {}, {"output": 3}, {"output": [], "usage": {}}, {"choices": [None]},
-                                   {"role": "assistant", "content": "x"}, {"output": ["x"], "usage": None}], ids=repr)  # fmt: skip
+                                   {"role": "assistant", "content": "x"}, {"output": ["x"], "usage": None},
+                                   {"kind": "response", "parts": [3]}, {"kind": "response"}], ids=repr)  # fmt: skip
 def test_anything_else_is_no_answer(value):
     """Recorded values are whatever users return: nothing in them may break a page."""
     assert told(value) == ""

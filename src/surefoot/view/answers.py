@@ -44,7 +44,7 @@ def of_json(recorded: str) -> str:
 
 
 def _parts(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Texts and calls, of whichever API: responses, chat completions, messages."""
+    """Texts and calls, of whichever API: responses, chat completions, messages; and of Pydantic AI."""
     if isinstance(value.get("output"), list) and "usage" in value:
         yield from _items(value["output"])
     elif isinstance(value.get("choices"), list):
@@ -54,6 +54,19 @@ def _parts(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield from _items([message, *(message.get("tool_calls") or [])])
     elif value.get("role") == "assistant" and isinstance(value.get("content"), list):
         yield from _items(value["content"])
+    elif value.get("kind") == "response" and isinstance(value.get("parts"), list):
+        yield from _said(value["parts"])
+
+
+def _said(parts: list[Any]) -> Iterator[tuple[str, str]]:
+    """The parts of a message of Pydantic AI, whichever API it came from."""
+    for part in parts:
+        if not isinstance(part, Mapping):
+            continue
+        if part.get("part_kind") == "tool-call":
+            yield "call", str(part.get("tool_name", "?"))
+        elif part.get("part_kind") == "text":
+            yield "text", str(part.get("content", ""))
 
 
 def _items(items: list[Any]) -> Iterator[tuple[str, str]]:

@@ -496,6 +496,29 @@ def test_inside_a_run_they_tell_where_the_code_is():
     assert seen == [(True, False, None), (False, True, True)]
 
 
+def test_a_place_has_the_same_name_on_every_replay_and_another_one_in_the_next_segment():
+    """Ids that an adapter makes of it: those of a segment before may be in what was handed on."""
+    seen = []
+
+    @sf.workflow
+    async def wf(left: int) -> None:
+        with sf.scope("a"):
+            seen.append(seams.place_name())
+        seen.append(seams.place_name())
+        if left:
+            asf.continue_as_new(left - 1)
+        await asf.approve("go on?")
+
+    with pytest.raises(sf.WaitingForAnswer):
+        asyncio.run(wf.run("r", 1))
+    before = list(seen)
+    sf.get_run("r").answer("approve#1", True)
+    asyncio.run(wf.run("r", 1))
+    assert len(set(before)) == 4
+    assert set(seen[4:]) == set(before[2:])
+    assert seams.place_name() == ""
+
+
 def test_what_can_be_stored_is_told_without_storing_it():
     assert seams.storable({"a": [1, None, b"x"]})
     assert not seams.storable(object())

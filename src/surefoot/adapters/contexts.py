@@ -92,6 +92,24 @@ class Shared:
             if is_given:
                 self._watches.remove(watch)
 
+    @contextmanager
+    def unchanged(self, context: Any, *, is_given: bool, tool: str, kind: str, under: str) -> Iterator[None]:
+        """While a declared step or effect runs, whose record has only what it returns. `under`: the framework's decorator."""
+        with self.watched(context, is_given=is_given) as watch:
+            yield
+            changed = [] if watch.is_beside else watch.changes()  # Else it may be another's, which is refused there.
+        if changed:
+            watch.take_back()
+            names = ", ".join(".".join(change[0]) for change in changed)
+            raise refused(
+                UsageError(
+                    f"tool {tool} is @sf.{kind} and has changed {names} of the context. Its record has only what it returns, so the "
+                    f"change would be missing on replay; it was taken back. Return the value instead, let an @sf.workflow under "
+                    f'{under} change the context, or drop @sf.{kind} and say tools={{"{tool}": sf.tool(…)}}: then changes are '
+                    "recorded."
+                )
+            )
+
     def delivered(self, context: Any, recorded: Any, what: str) -> Any:
         """What the call gave, and the context as the call left it: the first time it is so already."""
         if not (isinstance(recorded, dict) and recorded.keys() in _MARKS):

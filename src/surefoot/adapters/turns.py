@@ -86,6 +86,10 @@ class Turn:
         self.shared = Shared()
         """The framework's context, which calls of this turn may change."""
 
+    def expect(self, calls: Iterable[str]) -> None:
+        """These calls are begun, too."""
+        self._to_come.update(calls)
+
     async def call(self, call_id: str, body: Callable[[], Awaitable[T]]) -> T:
         """Run a tool call under its id. What stops it is passed on when its siblings have come to an end, too."""
         strand = Strand()

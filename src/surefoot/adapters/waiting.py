@@ -13,8 +13,11 @@ ATTEMPTS: Final = 5
 LONGEST_SECONDS: Final = 60.0
 _BUSY: Final = frozenset({408, 409, 425, 429})
 _LOST: Final = frozenset(
-    {"APIConnectionError", "APITimeoutError", "TransportError", "ConnectionError", "ClientConnectionError"}
-)
+    {
+        "APIConnectionError", "APITimeoutError", "TransportError", "ConnectionError", "ClientConnectionError",
+        "ModelConnectionError", "ModelRateLimitError", "ModelRequestTimeout", "ModelServerError", "ModelUnavailableError",
+    }
+)  # fmt: skip
 
 
 @contextmanager
@@ -36,6 +39,8 @@ def waiting_for(what: str) -> Iterator[None]:
 
 def is_passing(error: BaseException) -> bool:
     """Whether the same request may be answered later: the client's classes are known by name, nothing is imported."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(is_passing(each) for each in error.exceptions)  # Of several models, one after the other.
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
         return status in _BUSY or status >= 500
@@ -47,8 +52,9 @@ def is_passing(error: BaseException) -> bool:
 def asked_to_wait(error: BaseException) -> float | None:
     """What the server says, in seconds."""
     headers: Any = getattr(getattr(error, "response", None), "headers", None)
+    said = getattr(error, "retry_after", None)
     try:
-        seconds = float(headers.get("retry-after"))
+        seconds = float(headers.get("retry-after") if said is None else said)
     except (AttributeError, TypeError, ValueError):
         return None
     return seconds if 0 <= seconds < 86_400 else None

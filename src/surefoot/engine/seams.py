@@ -29,8 +29,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
     "Backoff", "Declared", "Duration", "Observer", "OnCrash", "ReleaseSignal", "RunSignal", "Strand", "as_tool",
-    "declared", "driver", "hear", "in_call", "in_run", "key_or_none", "one_of", "refused", "replays", "signature",
-    "storable", "warn_once",
+    "declared", "driver", "hear", "in_call", "in_run", "key_or_none", "one_of", "place_name", "refused", "replays",
+    "signature", "storable", "warn_once",
 ]  # fmt: skip
 
 
@@ -50,6 +50,12 @@ def driver() -> object | None:
     """Whatever drives the run here: another one for each drive and each rehearsal."""
     place = current.get()
     return place.session if isinstance(place, Place) else None
+
+
+def place_name() -> str:
+    """The part of the run and the scope that the code at hand is in: the same on every replay."""
+    place = current.get()
+    return f"{place.segment}/{place.scope.path}" if isinstance(place, Place) else ""
 
 
 def replays() -> bool:

@@ -107,7 +107,14 @@ class DurableTool:
             raise sf.Denied(f"{self.original.name} was denied", note=self._note)
         if not isinstance(self.said, Declared) or self.said.kind == "workflow":
             return await self.execute(context, given)
-        with shared.watched(context.context, is_given=_is_given_context(self.original)) as watch:
+        given_context = _is_given_context(self.original)
+        with shared.unchanged(
+            context.context,
+            is_given=given_context,
+            tool=self.original.name,
+            kind=self.said.kind,
+            under="@function_tool",
+        ):
             try:
                 value = await self.execute(context, given)
             except InvalidArguments:
@@ -116,19 +123,7 @@ class DurableTool:
                 tracing.answered()
                 raise
             tracing.answered()
-            changed = [] if watch.is_beside else watch.changes()  # Else it may be another's, which is refused there.
-        if changed:
-            watch.take_back()
-            names = ", ".join(".".join(change[0]) for change in changed)
-            raise refused(
-                sf.UsageError(
-                    f"tool {self.original.name} is @sf.{self.said.kind} and has changed {names} of the context. Its record has only what "
-                    "it returns, so the change would be missing on replay; it was taken back. Return the value instead, let an "
-                    f'@sf.workflow under @function_tool change the context, or drop @sf.{self.said.kind} and say tools={{"'
-                    f'{self.original.name}": sf.tool(…)}}: then changes are recorded.'
-                )
-            )
-        return value
+            return value
 
     async def _as_tool(self, context: Any, given: str, shared: Shared) -> Any:
         arguments, is_text = self._arguments(given)

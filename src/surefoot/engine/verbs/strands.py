@@ -28,7 +28,7 @@ class Strand:
             raise around.misused(
                 "an agent's loop runs in tasks, and this workflow is blocking, so nothing it does could be recorded. "
                 "Make the workflow `async def` and await the agent there: "
-                "`await Runner.run(...)` instead of `Runner.run_sync(...)`."
+                "`await Runner.run(...)` instead of `Runner.run_sync(...)`, `await agent.run(...)` instead of `agent.run_sync(...)`."
             )
         around.session.stops.meet(around)
         self.around = around

@@ -42,6 +42,10 @@ def lines_with(word, *outputs):
         ("checkpoint.py", "400 words on 100 pages"),
         ("support_agent.py", "Ticket 81: 48 EUR refunded, the customer has mail."),
         ("inbox_agent.py", "24 complaints settled."),
+        (
+            "booking_agent.py",
+            "Seat 12 in coach 4 of ICE 7 is paid, and you have mail. ICE 7 for 48.00 EUR.",
+        ),
         ("agent_loop.py", "after 24 look-ups: summary of 9 messages, the last: page 24 says 7"),
     ],
 )
@@ -148,3 +152,16 @@ def test_an_agent_that_continues_as_new_pays_every_order_once_wherever_it_is_kil
     assert len(lines_with("look up", before, after.stdout)) <= 25
     assert len(lines_with("refund", before, after.stdout)) <= 25
     assert len(lines_with("summarise", before, after.stdout)) <= 6
+
+
+@pytest.mark.parametrize("lines", [1, 2, 4, 6])
+def test_a_booking_agent_killed_before_its_tools_act_pays_and_mails_once(lines):
+    """What its tools wrote into the deps is there again, too."""
+    before = killed_after(lines, "booking_agent.py", "--slow", "0.4")
+    after = run("booking_agent.py")
+
+    assert after.stdout.splitlines()[-1].endswith("ICE 7 for 48.00 EUR."), after.stderr
+    assert len(lines_with("pay 4800", before, after.stdout)) == 1
+    assert len(lines_with("reserve", before, after.stdout)) == 1
+    assert Path("outbox.txt").read_text().count("ada@example.org") == 1
+    assert len(json.loads(Path("bank.json").read_text())) == 1

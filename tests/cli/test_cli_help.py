@@ -24,6 +24,7 @@ VERBS = {
     "doctor",
     "export",
     "inspect",
+    "mcp",
     "preflight",
     "prune",
     "repair",

@@ -123,9 +123,10 @@ def _line(seen: Listed, row: IndexRow | None) -> Facts:
     )
 
 
-def run(seen: Page) -> Facts:
-    """One run, with every call it made."""
-    return _of(
+def run(seen: Page, *, last: int | None = None) -> Facts:
+    """One run, with every call it made; or with the last ones, and how many were left out."""
+    calls = seen.calls if last is None else seen.calls[-last:]
+    told = _of(
         seen,
         "run workflow version status stands needs_a_person headline created newest segment driver driven labels progress "
         "cancel_asked_by child_of forked_from rewinds landed_late retries stops cures args defaults result left error "
@@ -140,8 +141,11 @@ def run(seen: Page) -> Facts:
         result=_parsed(seen.result),
         error=None if seen.error is None else {"type": seen.error[0], "message": seen.error[1]},
         published={name: _parsed(value) for name, value in seen.published.items()},
-        calls=[_call(call, seen.processes) for call in seen.calls],
+        calls=[_call(call, seen.processes) for call in calls],
     )
+    if len(calls) < len(seen.calls):
+        told["calls_left_out"] = len(seen.calls) - len(calls)
+    return told
 
 
 def _call(call: CallLine, processes: Sequence[str]) -> Facts:
@@ -163,6 +167,18 @@ def _question(asked: Asked | None) -> Facts | None:
         return None
     details, wanted, until = _parsed(asked.details), _parsed(asked.wanted), _moment(asked.due)
     return _of(asked, "form question details wanted by until shown", details=details, wanted=wanted, until=until)
+
+
+def questions(asking: Iterable[Page]) -> Facts:
+    """What people are asked, over all runs, with the commands that answer."""
+    found = [(seen, one) for seen in asking for one in seen.reasons if one.asked is not None]
+    return Facts(
+        questions=[
+            Facts(run=seen.run, workflow=seen.workflow, name=one.address, cures=_cures(one.cures))
+            | (_question(one.asked) or {})
+            for seen, one in found
+        ]
+    )
 
 
 def entry(one: JournalEntry) -> Facts:

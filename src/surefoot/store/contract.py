@@ -329,8 +329,10 @@ class Upkeep(Protocol):
     def quarantined(self, run: str) -> list[Record]:
         """What rewrites archived of a run, in the order in which it was archived, as far as it can be read."""
 
-    def names(self) -> list[str]:
-        """Every journal of which anything is left: runs and others, with or without a head."""
+    def names(self, prefix: str = "") -> list[str]:
+        """Every journal of which anything is left: runs and others, with or without a head. `prefix`: only those whose
+        names begin so, by index.
+        """
 
     def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
         """Records of all journals behind a position of the store, as found, unverified, in the order written."""

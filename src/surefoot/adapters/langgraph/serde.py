@@ -1,0 +1,253 @@
+"""State of LangGraph <-> bytes: plain tagged JSON of ours, and LangGraph's own serialiser for what that does not know.
+
+What comes back is what was saved, or it is refused. Messages are stored as the fields that were set: then a later version
+of LangChain can have more fields, and a reader without Python sees them. They come back through LangChain's own check, with
+exactly the recorded fields. What our codec refuses is packed by LangGraph, only with types that it calls safe or that the
+user has allowed, and only if it comes back the same. Nothing is ever pickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import langchain_core.messages as lc
+from langchain_core.documents import Document
+from langgraph.checkpoint.base import WRITES_IDX_MAP
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import ERROR, _DeltaSnapshot
+from langgraph.types import Interrupt, Overwrite, Send, TimeoutPolicy
+from msgspec import Struct
+
+from surefoot.core import registry, values
+from surefoot.core.forms import dump
+from surefoot.errors import SchemaMismatch, ValueRejected
+
+_LEVELS: Final = 8
+"""In at most so many levels of our own a value of the user's is put."""
+_OPEN, _CLOSE = b"[" * _LEVELS, b"]" * _LEVELS
+_INSIDE: Final = "$" + "[0]" * _LEVELS
+
+
+class Packed(Struct, frozen=True):
+    """A value in the form of LangGraph's serialiser."""
+
+    kind: str
+    data: bytes
+
+
+# --- what LangChain and LangGraph have -------------------------------------------------------------------------------
+
+
+def _fields(model: Any) -> dict[str, Any]:
+    """The fields that were set, and what else was given."""
+    given = model.__pydantic_fields_set__
+    found = {name: value for name, value in model.__dict__.items() if name in given}
+    extra = model.__pydantic_extra__
+    return {**found, **extra} if extra else found
+
+
+def _revived(cls: Any, fields: dict[str, Any]) -> Any:
+    """Checked by the class, and then exactly what was recorded: validators may rearrange, a checkpoint must not."""
+    model = cls.model_validate(fields)
+    known = cls.model_fields
+    model.__dict__.update((name, value) for name, value in fields.items() if name in known)
+    object.__setattr__(model, "__pydantic_fields_set__", set(fields))
+    return model
+
+
+def _taken_send(send: Any) -> list[Any]:
+    limit = send.timeout
+    policy = [] if limit is None else [[limit.run_timeout, limit.idle_timeout, limit.refresh_on]]
+    return [send.node, send.arg, *policy]
+
+
+def _made_send(parts: list[Any]) -> Send:
+    if len(parts) == 2:
+        return Send(*parts)
+    run, idle, refresh = parts[2]
+    return Send(parts[0], parts[1], timeout=TimeoutPolicy(run_timeout=run, idle_timeout=idle, refresh_on=refresh))
+
+
+def _taken_interrupt(interrupt: Any) -> dict[str, Any]:
+    schema = interrupt.response_schema
+    more = {"response_schema": schema} if isinstance(schema, dict) else {}
+    return {"value": interrupt.value, "id": interrupt.id, **more}
+
+
+_MODELS: Final[tuple[Any, ...]] = (
+    lc.AIMessage, lc.AIMessageChunk, lc.ChatMessage, lc.ChatMessageChunk, lc.FunctionMessage, lc.FunctionMessageChunk,
+    lc.HumanMessage, lc.HumanMessageChunk, lc.RemoveMessage, lc.SystemMessage, lc.SystemMessageChunk, lc.ToolMessage,
+    lc.ToolMessageChunk, Document,
+)  # fmt: skip
+_names: Final[dict[type, str]] = {}
+"""The models that are stored our way, and under which name."""
+
+
+def _register() -> None:
+    """A class that the user has registered by name stays as the user wants it."""
+    for cls in _MODELS:
+        known = registry.BY_CLASS.get(cls)
+        if known is None or known.automatic:
+            name = f"langchain.{cls.__name__}"
+            values.register(cls, name=name, encode=_fields, decode=lambda fields, cls=cls: _revived(cls, fields))
+            _names[cls] = name
+    values.register(Packed, name="langgraph.Packed")
+    values.register(Send, name="langgraph.Send", encode=_taken_send, decode=_made_send)
+    values.register(
+        Interrupt, name="langgraph.Interrupt", encode=_taken_interrupt, decode=lambda parts: Interrupt(**parts)
+    )
+    values.register(
+        Overwrite, name="langgraph.Overwrite", encode=lambda found: found.value, decode=lambda value: Overwrite(value)
+    )
+    values.register(
+        _DeltaSnapshot, name="langgraph.DeltaSnapshot", encode=lambda found: found.value, decode=_DeltaSnapshot
+    )
+
+
+_register()
+
+
+# --- checkpoints -----------------------------------------------------------------------------------------------------
+
+
+def encode_checkpoint(checkpoint: Mapping[str, Any], packer: SerializerProtocol) -> bytes:
+    """A whole state. The values come first: they grow at their end, and what follows changes every time."""
+    given = checkpoint["channel_values"]
+    rest = {name: value for name, value in checkpoint.items() if name not in ("id", "channel_values")}
+    if any(name.startswith("$") for name in given):  # as the key of a dict it has to be escaped
+        told = {name: _storable(value, packer, name) for name, value in given.items()}
+        return values.encode({"channel_values": told, **rest})
+    told = b",".join(dump(name) + b":" + encode_value(value, packer, name) for name, value in given.items())
+    return b'{"channel_values":{' + told + b"}," + values.encode(rest)[1:]
+
+
+def decode_checkpoint(raw: bytes, id_: str, packer: SerializerProtocol) -> dict[str, Any]:
+    found: Any = values.decode(raw)
+    unpacked = {name: _unpacked(value, packer, name) for name, value in found["channel_values"].items()}
+    return {**found, "id": id_, "channel_values": unpacked}
+
+
+def encode_meta(meta: Mapping[str, Any], packer: SerializerProtocol) -> bytes:
+    try:
+        return values.encode(dict(meta))
+    except ValueRejected:
+        return values.encode({name: _storable(value, packer, f"metadata {name}") for name, value in meta.items()})
+
+
+def decode_meta(raw: bytes, packer: SerializerProtocol) -> dict[str, Any]:
+    found: Any = values.decode(raw)
+    return {name: _unpacked(value, packer, f"metadata {name}") for name, value in found.items()}
+
+
+# --- what tasks wrote ------------------------------------------------------------------------------------------------
+
+Write = tuple[int, str, Any]
+"""Number within its task, channel and value."""
+
+
+def encode_writes(writes: Sequence[tuple[str, Any]], packer: SerializerProtocol) -> bytes:
+    told = []
+    for place, (channel, value) in enumerate(writes):
+        number = WRITES_IDX_MAP.get(channel, place)
+        # As LangGraph's serialiser does it: nobody can rely on getting an exception back.
+        kept = repr(value) if channel == ERROR and isinstance(value, BaseException) else value
+        told.append(b"[" + dump(number) + b"," + dump(channel) + b"," + encode_value(kept, packer, channel) + b"]")
+    return b"[" + b",".join(told) + b"]"
+
+
+def decode_writes(raw: bytes, packer: SerializerProtocol) -> list[Write]:
+    found: Any = values.decode(raw)
+    return [(number, channel, _unpacked(value, packer, channel)) for number, channel, value in found]
+
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+
+def encode_value(value: Any, packer: SerializerProtocol, name: str) -> bytes:
+    if not isinstance(packer, JsonPlusSerializer):  # somebody wants it in a form of their own: encrypted, perhaps
+        return values.encode(Packed(*packer.dumps_typed(value)))
+    if type(value) is list and value and type(value[0]) in _names:
+        found = _models(value)
+        if found is not None:
+            return found
+    try:
+        return _ours(value)
+    except ValueRejected as error:
+        return values.encode(_packed(value, packer, name, error))
+
+
+def _models(items: list[Any]) -> bytes | None:
+    """A list of messages. None: there is something else in it."""
+    try:
+        named = [(_names[type(item)], _fields(item)) for item in items]
+    except KeyError:
+        return None
+    return values.encode_objects(named, within=_LEVELS)
+
+
+def _ours(value: Any) -> bytes:
+    """The form of our codec. It is encoded as deep as it will stand, so that depth is refused now, and not on loading."""
+    nested = value
+    for _ in range(_LEVELS):
+        nested = [nested]
+    return values.encode(nested)[_LEVELS:-_LEVELS]
+
+
+def _storable(value: Any, packer: SerializerProtocol, name: str) -> Any:
+    try:
+        _ours(value)
+    except ValueRejected as error:
+        return _packed(value, packer, name, error)
+    else:
+        return value
+
+
+def _packed(value: Any, packer: SerializerProtocol, name: str, refused: ValueRejected) -> Packed:
+    try:
+        kind, data = packer.dumps_typed(value)
+        back = packer.dumps_typed(packer.loads_typed((kind, data)))
+    except Exception as error:
+        raise _rejected(name, refused) from error
+    if kind == "pickle" or (kind, bytes(data)) != (back[0], bytes(back[1])):
+        raise _rejected(name, refused)
+    return Packed(kind, bytes(data))
+
+
+def _unpacked(value: Any, packer: SerializerProtocol, name: str) -> Any:
+    if type(value) is not Packed:
+        return value
+    if value.kind == "pickle":
+        raise SchemaMismatch(f"channel {name}: it was pickled, and pickles are never loaded.")
+    found = packer.loads_typed((value.kind, value.data))
+    if isinstance(packer, JsonPlusSerializer):
+        kind, data = packer.dumps_typed(found)
+        if (kind, bytes(data)) != (value.kind, value.data):
+            raise SchemaMismatch(
+                f"channel {name}: LangGraph's serialiser gives something else than what was saved: a class is gone, has "
+                "changed, or is not allowed any more (JsonPlusSerializer(allowed_msgpack_modules=…))."
+            )
+    return found
+
+
+def _rejected(name: str, refused: ValueRejected) -> ValueRejected:
+    path = refused.path.removeprefix(_INSIDE)
+    why = str(refused).replace(_INSIDE, "$", 1)
+    return ValueRejected(
+        f"channel {name}: {why} LangGraph's own serialiser would not give it back as it is, either.", path=f"${path}"
+    )
+
+
+def merged(writes: Iterable[tuple[str, str, Sequence[Write]]]) -> list[tuple[str, str, Any]]:
+    """What counts of all writes to a checkpoint: (task, channel, value), in the order in which LangGraph applies them.
+
+    For each task and number the first counts; writes of reserved channels alone take the place of earlier ones.
+    """
+    found: dict[tuple[str, int], tuple[tuple[str, str, int], str, Any]] = {}
+    for task, path, many in writes:
+        replaces = all(number < 0 for number, _, _ in many)
+        for number, channel, value in many:
+            if replaces or (task, number) not in found:
+                found[task, number] = (path, task, number), channel, value
+    return [(place[1], channel, value) for place, channel, value in sorted(found.values(), key=lambda one: one[0])]

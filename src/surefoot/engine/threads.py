@@ -110,6 +110,7 @@ class Threads:
         self._lock = threading.Lock()
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._adopted: tuple[Store, str] | None = None
+        self._last: tuple[str, Runtime] | None = None
 
     @property
     def where(self) -> str:
@@ -393,10 +394,16 @@ class Threads:
     # --- what is open ------------------------------------------------------------------------------------
 
     def _runtime(self, *, create: bool) -> Runtime | None:
+        """The store, once opened the same for as long as it can be used: asking where it is costs as much as writing."""
+        url = config.store_url(self._url)
+        if self._last is not None and self._last[0] == url and self._last[1].store.usable:
+            return self._last[1]
         try:
-            return config.runtime(self._url, create=create)
+            runtime = config.runtime(url, create=create)
         except NotFound:
             return None
+        self._last = url, runtime
+        return runtime
 
     @contextmanager
     def _reading(self, thread: str) -> Iterator[tuple[_Open, ThreadJournal, Folded] | None]:
@@ -413,7 +420,7 @@ class Threads:
     def _writing(self, thread: str) -> Iterator[tuple[_Open, ThreadJournal, Runtime]]:
         check_id(thread)
         rehearsal.would_do("thread", thread)
-        runtime = config.runtime(self._url, create=True)
+        runtime = self._runtime(create=True) or config.runtime(self._url, create=True)
         with self._held(thread, runtime) as (one, journal):
             yield one, journal, runtime
 

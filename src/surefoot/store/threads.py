@@ -24,7 +24,7 @@ from surefoot.store.contract import RESERVED, Append, Head, Journals, Rewrite, S
 
 PREFIX: Final = f"{RESERVED}thread{RESERVED}"
 _STORE: Final = f"{RESERVED}store"
-_READ_AGAIN: Final = 16
+_READ_AGAIN: Final = 32
 """Every so many checkpoints all that the newest one consists of is read again."""
 
 _MOST_KNOWN: Final = 4

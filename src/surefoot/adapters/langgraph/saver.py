@@ -64,6 +64,7 @@ class Saver(BaseCheckpointSaver[Any]):
     ) -> None:
         super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None))
         self._threads = Threads(store, on_corruption)
+        self._memory = codec.Memory()
 
     def __repr__(self) -> str:
         return f"Saver({self._threads.where!r})"
@@ -179,7 +180,7 @@ class Saver(BaseCheckpointSaver[Any]):
         """Encoded now; written when it is called."""
         thread, ns, parent = _place(config)
         id_ = checkpoint["id"]
-        state = codec.encode_checkpoint(checkpoint, self.serde)
+        state = codec.encode_checkpoint(checkpoint, self.serde, self._memory, (thread, ns))
         meta = codec.encode_meta(get_serializable_checkpoint_metadata(config, metadata), self.serde)
 
         def save() -> RunnableConfig:
@@ -192,7 +193,7 @@ class Saver(BaseCheckpointSaver[Any]):
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
     ) -> Callable[[], None]:
         thread, ns, id_ = _place(config)
-        value = codec.encode_writes(writes, self.serde)
+        value = codec.encode_writes(writes, self.serde, self._memory)
         return partial(self._threads.write, thread, ns, id_, task=task_id, path=task_path, value=value)
 
     # --- deleting and copying ----------------------------------------------------------------------------

@@ -21,13 +21,17 @@ from langgraph.types import Interrupt, Overwrite, Send, TimeoutPolicy
 from msgspec import Struct
 
 from surefoot.core import registry, values
-from surefoot.core.forms import dump
+from surefoot.core.forms import dump, load
 from surefoot.errors import SchemaMismatch, ValueRejected
 
 _LEVELS: Final = 8
 """In at most so many levels of our own a value of the user's is put."""
-_OPEN, _CLOSE = b"[" * _LEVELS, b"]" * _LEVELS
 _INSIDE: Final = "$" + "[0]" * _LEVELS
+
+
+_CONTAINERS: Final = (dict, list)
+_MOST_BYTES: Final = 64 * 1024 * 1024
+"""So much of what was encoded is remembered."""
 
 
 class Packed(Struct, frozen=True):
@@ -41,9 +45,11 @@ class Packed(Struct, frozen=True):
 
 
 def _fields(model: Any) -> dict[str, Any]:
-    """The fields that were set, and what else was given."""
+    """The fields that were set, or filled although nobody set them, and what else was given."""
     given = model.__pydantic_fields_set__
-    found = {name: value for name, value in model.__dict__.items() if name in given}
+    found = {
+        name: value for name, value in model.__dict__.items() if name in given or (value and type(value) in _CONTAINERS)
+    }
     extra = model.__pydantic_extra__
     return {**found, **extra} if extra else found
 
@@ -99,7 +105,7 @@ def _register() -> None:
         Interrupt, name="langgraph.Interrupt", encode=_taken_interrupt, decode=lambda parts: Interrupt(**parts)
     )
     values.register(
-        Overwrite, name="langgraph.Overwrite", encode=lambda found: found.value, decode=lambda value: Overwrite(value)
+        Overwrite, name="langgraph.Overwrite", encode=lambda found: found.value, decode=Overwrite
     )
     values.register(
         _DeltaSnapshot, name="langgraph.DeltaSnapshot", encode=lambda found: found.value, decode=_DeltaSnapshot
@@ -109,18 +115,103 @@ def _register() -> None:
 _register()
 
 
+# --- what was encoded before -----------------------------------------------------------------------------------------
+
+
+_Known = tuple[Any, dict[str, Any], set[str], dict[str, Any] | None, bytes]
+"""A message that was encoded: itself, and how its fields, those that were set, and extra ones were then; and its bytes."""
+
+
+def _is_still(known: _Known, model: Any) -> bool:
+    return (
+        known[0] is model
+        and known[1] == model.__dict__
+        and known[2] == model.__pydantic_fields_set__
+        and known[3] == model.__pydantic_extra__
+    )
+
+
+def _all_texts(raw: bytes) -> bool:
+    return all(type(item) is str for item in load(raw))
+
+
+class Memory:
+    """What was encoded lately: a graph saves the same messages at every step, and a few new ones.
+
+    A message is taken from here only if it is the same object with the same content, by value: messages can be changed
+    in place. A list of texts is compared text by text.
+    """
+
+    def __init__(self) -> None:
+        self._models: dict[int, _Known] = {}
+        self._texts: dict[tuple[str, ...], tuple[list[str], bytes]] = {}
+        self._bytes = 0
+
+    def models(self, items: list[Any]) -> bytes | None:
+        """A list of messages with plain fields. None: there is something else in it."""
+        found = []
+        remembered = self._models.get
+        for item in items:
+            known = remembered(id(item))
+            if known is not None and _is_still(known, item):
+                found.append(known[4])
+            elif type(item) not in _names or (raw := self._model(item)) is None:
+                return None
+            else:
+                found.append(raw)
+        return b"[" + b",".join(found) + b"]"
+
+    def _model(self, item: Any) -> bytes | None:
+        raw = values.encode_objects([(_names[type(item)], _fields(item))], within=_LEVELS)
+        if raw is None:
+            return None
+        raw = raw[1:-1]
+        kept = load(dump([item.__dict__, item.__pydantic_extra__]))  # a copy: the original may be changed in place
+        known = (item, kept[0], set(item.__pydantic_fields_set__), kept[1], raw)
+        if _is_still(known, item):
+            self._make_room(len(raw))
+            self._models[id(item)] = known
+        return raw
+
+    def texts(self, slot: tuple[str, ...], items: list[Any]) -> bytes | None:
+        """A list of texts that begins with those that it had before. None: it does not, or there is something else."""
+        before, raw = self._texts.get(slot, ([], b"[]"))
+        count = len(before)
+        tail = items[count:]
+        if items[:count] != before or not tail or not all(type(item) is str for item in tail):
+            return None
+        new = values.encode(tail)
+        if b'"$' in new and not _all_texts(new):
+            return None  # one of them needed a tag
+        raw = raw[:-1] + (b"," if count else b"") + new[1:]
+        self._make_room(len(raw))
+        self._texts[slot] = items[:], raw
+        return raw
+
+    def _make_room(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes > _MOST_BYTES:
+            self._models.clear()
+            self._texts.clear()
+            self._bytes = size
+
+
 # --- checkpoints -----------------------------------------------------------------------------------------------------
 
 
-def encode_checkpoint(checkpoint: Mapping[str, Any], packer: SerializerProtocol) -> bytes:
+def encode_checkpoint(
+    checkpoint: Mapping[str, Any], packer: SerializerProtocol, memory: Memory, slot: tuple[str, ...]
+) -> bytes:
     """A whole state. The values come first: they grow at their end, and what follows changes every time."""
     given = checkpoint["channel_values"]
     rest = {name: value for name, value in checkpoint.items() if name not in ("id", "channel_values")}
     if any(name.startswith("$") for name in given):  # as the key of a dict it has to be escaped
         told = {name: _storable(value, packer, name) for name, value in given.items()}
         return values.encode({"channel_values": told, **rest})
-    told = b",".join(dump(name) + b":" + encode_value(value, packer, name) for name, value in given.items())
-    return b'{"channel_values":{' + told + b"}," + values.encode(rest)[1:]
+    told = []
+    for name, value in given.items():
+        told += [dump(name), b":", encode_value(value, packer, name, memory, (*slot, name)), b","]
+    return b"".join([b'{"channel_values":{', *told[:-1], b"},", values.encode(rest)[1:]])
 
 
 def decode_checkpoint(raw: bytes, id_: str, packer: SerializerProtocol) -> dict[str, Any]:
@@ -147,13 +238,15 @@ Write = tuple[int, str, Any]
 """Number within its task, channel and value."""
 
 
-def encode_writes(writes: Sequence[tuple[str, Any]], packer: SerializerProtocol) -> bytes:
+def encode_writes(writes: Sequence[tuple[str, Any]], packer: SerializerProtocol, memory: Memory) -> bytes:
     told = []
     for place, (channel, value) in enumerate(writes):
         number = WRITES_IDX_MAP.get(channel, place)
         # As LangGraph's serialiser does it: nobody can rely on getting an exception back.
         kept = repr(value) if channel == ERROR and isinstance(value, BaseException) else value
-        told.append(b"[" + dump(number) + b"," + dump(channel) + b"," + encode_value(kept, packer, channel) + b"]")
+        told.append(
+            b"[" + dump(number) + b"," + dump(channel) + b"," + encode_value(kept, packer, channel, memory) + b"]"
+        )
     return b"[" + b",".join(told) + b"]"
 
 
@@ -165,26 +258,23 @@ def decode_writes(raw: bytes, packer: SerializerProtocol) -> list[Write]:
 # --- values ----------------------------------------------------------------------------------------------------------
 
 
-def encode_value(value: Any, packer: SerializerProtocol, name: str) -> bytes:
+def encode_value(
+    value: Any, packer: SerializerProtocol, name: str, memory: Memory, slot: tuple[str, ...] = ()
+) -> bytes:
     if not isinstance(packer, JsonPlusSerializer):  # somebody wants it in a form of their own: encrypted, perhaps
         return values.encode(Packed(*packer.dumps_typed(value)))
-    if type(value) is list and value and type(value[0]) in _names:
-        found = _models(value)
+    if type(value) is list and value:
+        found = None
+        if type(value[0]) in _names:
+            found = memory.models(value)
+        elif slot and type(value[0]) is str:
+            found = memory.texts(slot, value)
         if found is not None:
             return found
     try:
         return _ours(value)
     except ValueRejected as error:
         return values.encode(_packed(value, packer, name, error))
-
-
-def _models(items: list[Any]) -> bytes | None:
-    """A list of messages. None: there is something else in it."""
-    try:
-        named = [(_names[type(item)], _fields(item)) for item in items]
-    except KeyError:
-        return None
-    return values.encode_objects(named, within=_LEVELS)
 
 
 def _ours(value: Any) -> bytes:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final, TypeVar
@@ -31,6 +31,7 @@ from surefoot.engine.process.whereabouts import at
 from surefoot.errors import CodecMissing, CorruptCheckpoint, Damaged, Fenced, NotFound, StoreUnavailable, UsageError
 from surefoot.store import threads
 from surefoot.store.contract import Store
+from surefoot.store.open import shown
 from surefoot.store.threads import Folded, Key, Saved, ThreadJournal
 
 T = TypeVar("T")
@@ -114,7 +115,7 @@ class Threads:
 
     @property
     def where(self) -> str:
-        return config.shown(config.store_url(self._url))
+        return shown(config.store_url(self._url))
 
     # --- reading -----------------------------------------------------------------------------------------
 
@@ -208,9 +209,10 @@ class Threads:
             one.lost.pop(saved.key, None)
             self._tell_passed(one, journal, folded, passed, saved)
             return found
-        return self._nothing(one, journal, folded, ns, passed)
+        self._require_nothing(one, journal, folded, ns, passed)
+        return None
 
-    def _nothing(self, one: _Open, journal: ThreadJournal, folded: Folded, ns: str, passed: list[str]) -> None:
+    def _require_nothing(self, one: _Open, journal: ThreadJournal, folded: Folded, ns: str, passed: list[str]) -> None:
         """No checkpoint of a namespace can be read. That there is none is said only if nothing speaks against it."""
         if passed or (folded.damaged and (self._stops or not folded.saved)):
             raise self._corrupt(journal.thread, "; ".join(passed) or "no checkpoint of it can be read", folded)
@@ -301,7 +303,7 @@ class Threads:
                 one.handed.clear()
                 one.lost.clear()
 
-    def keep(self, thread: str, why: str, choose: Callable[[list[Listed]], Collection[Key]]) -> None:
+    def keep(self, thread: str, why: str, choose: Callable[[Sequence[Listed]], Collection[Key]]) -> None:
         """Delete all checkpoints but those that are chosen, which keep what their tasks wrote."""
         if not self._is_there(thread):
             return

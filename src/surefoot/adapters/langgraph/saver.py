@@ -26,7 +26,6 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
     DeltaChannelHistory,
-    PendingWrite,
     get_serializable_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -101,7 +100,7 @@ class Saver(BaseCheckpointSaver[Any]):
         wanted: Mapping[str, Any] | None,
         before: RunnableConfig | None,
         limit: int | None,
-    ) -> list[Listed]:
+    ) -> Sequence[Listed]:
         named = {} if config is None else config["configurable"]
         names = self._threads.names() if config is None else [_place(config)[0]]
         until = None if before is None else before["configurable"].get("checkpoint_id")
@@ -150,7 +149,7 @@ class Saver(BaseCheckpointSaver[Any]):
             one = self._tuple(found)
             for channel in left:
                 wrote = [write for write in one.pending_writes or () if write[1] == channel]
-                history[channel]["writes"][:0] = cast("list[PendingWrite]", wrote)
+                history[channel]["writes"][:0] = wrote
             for channel in left & one.checkpoint["channel_values"].keys():
                 history[channel]["seed"] = one.checkpoint["channel_values"][channel]
                 left.discard(channel)
@@ -228,14 +227,14 @@ class Saver(BaseCheckpointSaver[Any]):
             else:
                 self._threads.keep(str(thread), "pruned: the newest of each namespace stay", self._latest)
 
-    def _of_other_runs(self, found: list[Listed], gone: Collection[str]) -> set[Key]:
+    def _of_other_runs(self, found: Sequence[Listed], gone: Collection[str]) -> set[Key]:
         return {
             Key(one.ns, one.id)
             for one in found
             if str(codec.decode_meta(one.meta(), self.serde).get("run_id")) not in gone
         }
 
-    def _latest(self, found: list[Listed]) -> set[Key]:
+    def _latest(self, found: Sequence[Listed]) -> set[Key]:
         """The newest of each namespace, and those that it needs: the values of delta channels are spread over several."""
         spaces: dict[str, dict[str, Listed]] = {}
         for one in found:
@@ -332,7 +331,7 @@ def _config(thread: str, ns: str, id_: str) -> RunnableConfig:
     return {"configurable": {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": id_}}
 
 
-def _line(ids: Mapping[str, Listed], id_: str) -> list[Listed]:
+def _line(ids: Mapping[str, Listed], id_: str) -> Sequence[Listed]:
     """The parents of a checkpoint (without an id: of the newest), the nearest first."""
     one = ids.get(id_) if id_ else next(iter(ids.values()), None)
     line: dict[str, Listed] = {}

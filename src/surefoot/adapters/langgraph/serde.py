@@ -9,6 +9,7 @@ user has allowed, and only if it comes back the same. Nothing is ever pickled.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import langchain_core.messages as lc
@@ -97,16 +98,14 @@ def _register() -> None:
         known = registry.BY_CLASS.get(cls)
         if known is None or known.automatic:
             name = f"langchain.{cls.__name__}"
-            values.register(cls, name=name, encode=_fields, decode=lambda fields, cls=cls: _revived(cls, fields))
+            values.register(cls, name=name, encode=_fields, decode=partial(_revived, cls))
             _names[cls] = name
     values.register(Packed, name="langgraph.Packed")
     values.register(Send, name="langgraph.Send", encode=_taken_send, decode=_made_send)
     values.register(
         Interrupt, name="langgraph.Interrupt", encode=_taken_interrupt, decode=lambda parts: Interrupt(**parts)
     )
-    values.register(
-        Overwrite, name="langgraph.Overwrite", encode=lambda found: found.value, decode=Overwrite
-    )
+    values.register(Overwrite, name="langgraph.Overwrite", encode=lambda found: found.value, decode=Overwrite)
     values.register(
         _DeltaSnapshot, name="langgraph.DeltaSnapshot", encode=lambda found: found.value, decode=_DeltaSnapshot
     )
@@ -208,10 +207,10 @@ def encode_checkpoint(
     if any(name.startswith("$") for name in given):  # as the key of a dict it has to be escaped
         told = {name: _storable(value, packer, name) for name, value in given.items()}
         return values.encode({"channel_values": told, **rest})
-    told = []
+    parts: list[bytes] = []
     for name, value in given.items():
-        told += [dump(name), b":", encode_value(value, packer, name, memory, (*slot, name)), b","]
-    return b"".join([b'{"channel_values":{', *told[:-1], b"},", values.encode(rest)[1:]])
+        parts += [dump(name), b":", encode_value(value, packer, name, memory, (*slot, name)), b","]
+    return b"".join([b'{"channel_values":{', *parts[:-1], b"},", values.encode(rest)[1:]])
 
 
 def decode_checkpoint(raw: bytes, id_: str, packer: SerializerProtocol) -> dict[str, Any]:

@@ -49,7 +49,9 @@ def chat(saver: Any, *, steps: int = 4) -> Any:
 def begun(url: str, *, steps: int = 4) -> list[Any]:
     """A chat that waits for a person. Its checkpoints, the newest first."""
     saver = Saver(store=url)
-    chat(saver, steps=steps).invoke({"messages": [HumanMessage("hello", id="h")], "asked": []}, THREAD, durability="sync")
+    chat(saver, steps=steps).invoke(
+        {"messages": [HumanMessage("hello", id="h")], "asked": []}, THREAD, durability="sync"
+    )
     return list(saver.list(THREAD))
 
 
@@ -117,7 +119,9 @@ class Flips:
             return "refused"
         finally:
             close_all()
-        loud = any(record.levelno >= logging.WARNING and "fell back" in record.getMessage() for record in records.records)
+        loud = any(
+            record.levelno >= logging.WARNING and "fell back" in record.getMessage() for record in records.records
+        )
         if found is None:
             return "WRONG: nothing there"
         if found == self.checkpoints[0]:

@@ -123,6 +123,7 @@ class Threads:
         """The newest checkpoint of a namespace that can be read. None only if nothing was ever saved there."""
         with self._reading(thread) as opened:
             if opened is None:
+                self._known(thread).hand_out(Key(ns, ""))
                 return None
             one, journal, folded = opened
             self._tell_of_damage(one, journal, folded)
@@ -426,13 +427,17 @@ class Threads:
         with self._held(thread, runtime) as (one, journal):
             yield one, journal, runtime
 
-    @contextmanager
-    def _held(self, thread: str, runtime: Runtime) -> Iterator[tuple[_Open, ThreadJournal]]:
+    def _known(self, thread: str) -> _Open:
         with self._lock:
             one = self._open.setdefault(thread, _Open())
             self._open.move_to_end(thread)
             while len(self._open) > _MOST_OPEN:
                 self._open.popitem(last=False)
+            return one
+
+    @contextmanager
+    def _held(self, thread: str, runtime: Runtime) -> Iterator[tuple[_Open, ThreadJournal]]:
+        one = self._known(thread)
         with one.lock, at(runtime.store.url):
             if one.journal is None or one.journal.store is not runtime.store:
                 one.journal = ThreadJournal(runtime.store, thread)

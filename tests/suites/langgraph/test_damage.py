@@ -110,7 +110,10 @@ def test_last_record_of_the_store_cannot_be_lost_at_all(database, before):
 
 
 def test_stop_instead_of_a_fallback(database, before):
-    change(database, "UPDATE entries SET body = CAST(body || ' ' AS BLOB) WHERE seq = (SELECT max(seq) FROM entries WHERE kind = 70)")
+    change(
+        database,
+        "UPDATE entries SET body = CAST(body || ' ' AS BLOB) WHERE seq = (SELECT max(seq) FROM entries WHERE kind = 70)",
+    )
 
     with pytest.raises(CorruptCheckpoint, match="seal does not hold"):
         saver(database, on_corruption="stop").get_tuple(THREAD)
@@ -130,7 +133,9 @@ def test_thread_of_which_nothing_can_be_read_is_never_empty(database, before):
 
 def test_damaged_part_of_the_newest_state_is_stepped_over(database, before, caplog):
     """Large states are kept by parts: the record is whole, and what it names is not."""
-    change(database, "UPDATE parts SET body = zeroblob(length(body)) WHERE n = (SELECT max(n) FROM parts WHERE kind = 1)")
+    change(
+        database, "UPDATE parts SET body = zeroblob(length(body)) WHERE n = (SELECT max(n) FROM parts WHERE kind = 1)"
+    )
 
     found = saver(database).get_tuple(THREAD)
 
@@ -140,7 +145,10 @@ def test_damaged_part_of_the_newest_state_is_stepped_over(database, before, capl
 
 def test_checkpoint_that_is_named_and_unreadable_is_no_none(database, before):
     newest = before[0].config
-    change(database, "UPDATE entries SET body = CAST(body || ' ' AS BLOB) WHERE seq = (SELECT max(seq) FROM entries WHERE kind = 70)")
+    change(
+        database,
+        "UPDATE entries SET body = CAST(body || ' ' AS BLOB) WHERE seq = (SELECT max(seq) FROM entries WHERE kind = 70)",
+    )
 
     with pytest.raises(CorruptCheckpoint, match="not among those that can be read"):
         saver(database).get_tuple(newest)

@@ -42,6 +42,7 @@ VERBS = {
     "prune": ("surefoot.cli.prune:prune", "Delete runs that ended long ago; each leaves a tombstone."),
     "backup": ("surefoot.cli.backup:backup", "Copy the store while it is in use, and verify the copy."),
     "export": ("surefoot.cli.export:export", "Write a run to one file that proves itself."),
+    "langgraph": ("surefoot.cli.langgraph.group:langgraph", "Threads of LangGraph: import them from its own savers."),
 }
 
 EXIT_CODES = {

@@ -114,6 +114,11 @@ class Threads:
         self._last: tuple[str, Runtime] | None = None
 
     @property
+    def url(self) -> str | None:
+        """As it was given; None: as configured."""
+        return self._url
+
+    @property
     def where(self) -> str:
         return shown(config.store_url(self._url))
 
@@ -341,6 +346,55 @@ class Threads:
             for saved in folded.checkpoints():
                 journal.check(saved.entry.state)
             self._repeat(copied, lambda: copied.copy_from(journal, runtime.clock.now()))
+
+    def fill(self, thread: str, found: Sequence[Found]) -> bool:
+        """Checkpoints from elsewhere, the oldest first, with what their tasks wrote: all of them, or none.
+
+        False: the thread has checkpoints already, and is left as it is.
+        """
+        with self._writing(thread) as (_, journal, runtime):
+            adopted = self._adoption(runtime.store)
+            entries: list[ThreadSaved | ThreadWrote] = []
+            for one in found:
+                entries.append(
+                    ThreadSaved(
+                        one.ns,
+                        one.id,
+                        one.parent,
+                        Raw(one.state),
+                        Raw(one.meta),
+                        os.uname().nodename,
+                        os.getpid(),
+                        adopted,
+                    )
+                )
+                entries += [
+                    ThreadWrote(one.ns, one.id, given.task, given.path, Raw(given.value)) for given in one.wrote
+                ]
+
+            def fill() -> bool:
+                folded = journal.refresh()
+                self._require_readable(journal, folded)
+                return bool(folded.saved or folded.wrote) or journal.fill(entries, runtime.clock.now())
+
+            there = journal.refresh()
+            if there.saved or there.wrote:
+                return False
+            self._repeat(journal, fill)
+            return True
+
+    def check(self, thread: str) -> int:
+        """Read all that a thread consists of. How many checkpoints there are; `Damaged`, if something is not whole."""
+        with self._reading(thread) as opened:
+            if opened is None:
+                return 0
+            _, journal, folded = opened
+            if folded.damaged:
+                raise self._corrupt(thread, "it is not whole", folded)
+            for saved in folded.checkpoints():
+                journal.check(saved.entry.state)
+                journal.check(saved.entry.meta)
+            return len(folded.checkpoints())
 
     def _is_there(self, thread: str) -> bool:
         with self._reading(thread) as opened:

@@ -252,6 +252,13 @@ class ThreadJournal:
         """Leave these records and delete all others. False: somebody wrote meanwhile, and nothing was done."""
         return self._rewrite(self.known, why, stay, at, archive=False, forget=forget)
 
+    def fill(self, entries: Sequence[ThreadSaved | ThreadWrote], at: int) -> bool:
+        """Write these into a thread that is empty, all or none. False: somebody else wrote meanwhile."""
+        packed = [self._body(entry) for entry in entries]
+        records = self._sealed(((at, kind, body) for kind, body, _ in packed), self.known.head)
+        cuts = [cut for _, _, many in packed for cut in many]
+        return self._write(Append(self.run, self.known.head, records, cuts=cuts)) and self._took(records)
+
     def copy_from(self, other: ThreadJournal, at: int) -> bool:
         """All records of another thread, sealed for this one, which must be empty. The parts are shared."""
         bodies = [(record.at, record.kind, record.body) for record in other.known.sound()]

@@ -429,6 +429,13 @@ def export(found: Exported) -> Facts:
     return Facts(msgspec.structs.asdict(found))
 
 
+def imported(outcomes: Iterable[Any], source: str) -> Facts:
+    """What became of each thread that was to be imported."""
+    from msgspec.structs import asdict
+
+    return Facts(source=source, threads=[asdict(one) for one in outcomes])
+
+
 def backup(made: Backup) -> Facts:
     return Facts(**msgspec.structs.asdict(made), verified=True)
 

@@ -20,7 +20,6 @@ import surefoot as sf
 from surefoot.langgraph import Saver
 from tests.langgraph_threads import THREAD, Chat, begun, chat
 
-
 ROOT = Path(__file__).parents[3]
 FIRST = {"messages": [HumanMessage("hello", id="h")], "asked": []}
 
@@ -142,7 +141,7 @@ def test_time_travel_in_a_graph_with_a_subgraph(url):
 
     sub = StateGraph(Chat).add_node("inner", inner).add_edge(START, "inner").add_edge("inner", END).compile()
     builder = StateGraph(Chat)
-    builder.add_node("before", lambda state: {"asked": ["before"]})
+    builder.add_node("before", lambda _: {"asked": ["before"]})
     builder.add_node("sub", sub)
     builder.add_edge(START, "before")
     builder.add_edge("before", "sub")

@@ -7,6 +7,7 @@
 #   make proof   the long tests with full counts
 #   make chaos   the crash lab, for as long as BUDGET says; writes docs/chaos.json and its parts of docs/proof.md, README.md
 #   make test-NAME   the suite tests/suites/NAME, in an environment of its own (tests/README.md has all rings)
+#   make test-adapters   the suites of all adapters
 #   make clean   remove what the above made
 PYTHON ?= python3
 VENV   := .venv
@@ -14,7 +15,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 BUDGET ?= 30m
 
-.PHONY: demo quick test check bench proof chaos suites clean compiled
+.PHONY: demo quick test check bench proof chaos suites test-adapters clean compiled
 .DELETE_ON_ERROR:
 
 # The stamp is written last: an interrupted set-up is started again from nothing, not believed.
@@ -49,6 +50,10 @@ check: $(READY)
 SUITES := $(patsubst tests/suites/%/requirements.txt,%,$(wildcard tests/suites/*/requirements.txt))
 
 suites: $(SUITES:%=test-%)
+
+# Those of frameworks and clients that people have already.
+ADAPTERS := langgraph
+test-adapters: $(ADAPTERS:%=test-%)
 
 .PRECIOUS: .venv-%/.ready
 test-%: .venv-%/.ready

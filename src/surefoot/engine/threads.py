@@ -156,7 +156,7 @@ class Threads:
             except CodecMissing:
                 raise
             except Damaged as error:
-                raise self._corrupt(thread, f"checkpoint {visible(id_)} is damaged: {error.summary}", folded) from error
+                raise self._corrupt(thread, f"checkpoint {visible(id_)} is damaged: {_brief(error)}", folded) from error
 
     def listed(self, thread: str) -> list[Listed]:
         """The checkpoints of a thread that can be read, the newest first."""
@@ -184,10 +184,10 @@ class Threads:
             except CodecMissing:
                 raise
             except Damaged as error:
-                why = f"checkpoint {visible(listed.id)} is damaged: {error.summary}"
+                why = f"checkpoint {visible(listed.id)} is damaged: {_brief(error)}"
                 if self._stops:
                     raise self._corrupt(listed.thread, why, folded) from error
-                self._tell(one, listed.thread, f"{why} It is left out of the list.")
+                self._tell(one, listed.thread, f"{why}. It is left out of the list.")
                 return None
 
     def replayed(self, thread: str, ns: str, id_: str) -> None:
@@ -209,8 +209,8 @@ class Threads:
             except CodecMissing:
                 raise
             except Damaged as error:
-                one.lost[saved.key] = error.summary
-                passed.append(f"checkpoint {visible(saved.entry.id)} is damaged: {error.summary}")
+                one.lost[saved.key] = _brief(error)
+                passed.append(f"checkpoint {visible(saved.entry.id)} is damaged: {_brief(error)}")
                 continue
             one.lost.pop(saved.key, None)
             self._tell_passed(one, journal, folded, passed, saved)
@@ -254,8 +254,8 @@ class Threads:
 
     def _lost_writes(self, one: _Open, thread: str, folded: Folded, why: str, error: Damaged) -> None:
         if self._stops:
-            raise self._corrupt(thread, f"{why}: {error.summary}", folded) from error
-        self._tell(one, thread, f"fell back: {why}: {error.summary} Its task runs again.")
+            raise self._corrupt(thread, f"{why}: {_brief(error)}", folded) from error
+        self._tell(one, thread, f"fell back: {why}: {_brief(error)}. Its task runs again.")
 
     def _tell_passed(self, one: _Open, journal: ThreadJournal, folded: Folded, passed: list[str], used: Saved) -> None:
         """Say what was stepped over, before anybody relies on what is right."""
@@ -504,7 +504,7 @@ class Threads:
         except CodecMissing:
             raise
         except Damaged as error:
-            raise self._corrupt(journal.thread, f"it cannot be read: {error.summary}", Folded()) from error
+            raise self._corrupt(journal.thread, f"it cannot be read: {_brief(error)}", Folded()) from error
 
     def _adoption(self, store: Store) -> str:
         known = self._adopted
@@ -563,6 +563,11 @@ def _before(folded: Folded, used: Saved) -> int:
     """Behind this position there may be writes of a checkpoint: a task may write before its checkpoint is saved."""
     parent = folded.get(Key(used.entry.ns, used.entry.parent))
     return 0 if parent is None else parent.record.seq
+
+
+def _brief(error: Damaged) -> str:
+    """The first line of an error, without names that are not for people."""
+    return "".join(char if char.isprintable() else " " for char in error.summary).rstrip(".")
 
 
 def _described(saved: Saved) -> str:

@@ -296,7 +296,7 @@ class Threads:
             one.hand_out(Key(ns, id_))
 
     def write(self, thread: str, ns: str, id_: str, *, task: str, path: str, value: bytes) -> None:
-        """What a task gave. The same once more is not written again."""
+        """What a task gave, durable on return."""
         with self._writing(thread) as (one, journal, runtime):
             entry = ThreadWrote(ns, id_, task, path, Raw(value))
             self._append(one, journal, runtime, entry, lambda folded: self._require_readable(journal, folded))

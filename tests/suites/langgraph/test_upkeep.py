@@ -81,23 +81,23 @@ def test_delta_channel_keeps_what_it_needs_when_its_thread_is_pruned(url):
     assert fresh.get_state(THREAD).values == found
 
 
-def test_full_disk_loses_nothing(sqlite, monkeypatch):
+def test_full_disk_loses_nothing(sqlite):
     """What was acknowledged is there; the graph goes on once there is room."""
     begun(sqlite)
-    store = open_store(sqlite, create=False)
-    saver = Saver(store=sqlite)
-    graph = chat(saver)
-
-    def full(batch):
-        raise sf.StoreFull("no space left")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(store, "append", full)
-        with pytest.raises(sf.StoreFull):
-            graph.invoke(Command(resume="yes"), THREAD, durability="sync")
-
-    assert graph.invoke(Command(resume="yes"), THREAD)["asked"] == ["yes"]
     close_all()
+    before = Saver(store=sqlite).get_tuple(THREAD)
+    store = open_store(sqlite, create=True)
+    store._open_writer()
+    ((pages,),) = store._execute("PRAGMA page_count").fetchall()
+    store._execute(f"PRAGMA max_page_count = {pages}")
+    graph = chat(Saver(store=sqlite))
+
+    with pytest.raises(sf.StoreFull):
+        graph.invoke({"messages": ["x" * 100_000], "asked": []}, {"configurable": {"thread_id": "other"}})
+
+    close_all()  # and there is room again
+    assert Saver(store=sqlite).get_tuple(THREAD) == before
+    assert graph.invoke(Command(resume="yes"), THREAD)["asked"] == ["yes"]
     assert verify_store(open_store(sqlite, create=False)).flaws == []
 
 

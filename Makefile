@@ -6,8 +6,8 @@
 #   make bench   measure; writes docs/performance.md, docs/performance.json and the table in README.md
 #   make proof   the long tests with full counts
 #   make chaos   the crash lab, for as long as BUDGET says; writes docs/chaos.json and its parts of docs/proof.md, README.md
+#   make test-adapters   the suites of all adapters, each in an environment of its own
 #   make test-NAME   the suite tests/suites/NAME, in an environment of its own (tests/README.md has all rings)
-#   make test-adapters   the suites of all adapters
 #   make clean   remove what the above made
 PYTHON ?= python3
 VENV   := .venv
@@ -15,7 +15,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 BUDGET ?= 30m
 
-.PHONY: demo quick test check bench proof chaos suites test-adapters clean compiled
+.PHONY: demo quick test check bench proof chaos suites clean compiled test-adapters
 .DELETE_ON_ERROR:
 
 # The stamp is written last: an interrupted set-up is started again from nothing, not believed.
@@ -51,8 +51,8 @@ SUITES := $(patsubst tests/suites/%/requirements.txt,%,$(wildcard tests/suites/*
 
 suites: $(SUITES:%=test-%)
 
-# Those of frameworks and clients that people have already.
-ADAPTERS := langgraph
+# What each framework's adapter promises, with kills, against the versions in its requirements.txt.
+ADAPTERS := $(filter openai_agents pydantic_ai langgraph clients mcp,$(SUITES))
 test-adapters: $(ADAPTERS:%=test-%)
 
 .PRECIOUS: .venv-%/.ready

@@ -40,6 +40,7 @@ def lines_with(word, *outputs):
         ("documents.py", "run documents-1000: 990 documents read, 10 unreadable"),
         ("refund.py", "order 1001 is refunded: re_1"),
         ("checkpoint.py", "400 words on 100 pages"),
+        ("support_agent.py", "Ticket 81: 48 EUR refunded, the customer has mail."),
         ("agent_loop.py", "after 24 look-ups: summary of 9 messages, the last: page 24 says 7"),
     ],
 )
@@ -119,3 +120,16 @@ def test_every_example_has_a_test_here():
     """A new example without a test would rot."""
     here = Path(__file__).read_text()
     assert [] == [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in here]
+
+
+@pytest.mark.parametrize("lines", [1, 2, 3])
+def test_a_support_agent_killed_before_its_tools_act_refunds_and_mails_once(lines):
+    """A framework's agent: what it had asked and read is not asked and read again."""
+    before = killed_after(lines, "support_agent.py", "--slow", "0.4")
+    after = run("support_agent.py")
+
+    assert after.stdout.splitlines()[-1] == "Ticket 81: 48 EUR refunded, the customer has mail.", after.stderr
+    assert len(lines_with("refund", before, after.stdout)) == 1
+    assert Path("outbox.txt").read_text().count("ada@example.org") == 1
+    assert len(json.loads(Path("bank.json").read_text())) == 1
+    assert len(lines_with("look up", before, after.stdout)) == (2 if lines == 2 else 1)

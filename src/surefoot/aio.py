@@ -4,6 +4,8 @@
 """
 
 from surefoot import alerts, errors
+from surefoot.adapters.policy import tool
+from surefoot.adapters.wrapping import wrap
 from surefoot.core.retry import Backoff
 from surefoot.core.values import Secret, register, upcast
 from surefoot.core.verdict import happened, not_happened, partial, unknown
@@ -60,6 +62,6 @@ __all__ = [
     "ask", "attempt", "child", "configure", "continue_as_new", "effect", "gather", "get_run", "happened", "key",
     "map", "not_happened", "now", "outside", "partial", "patched", "progress", "publish", "random", "register",
     "removed", "run_id", "runs", "saga", "scope", "send_event", "sleep", "sleep_until", "step", "timeout",
-    "transaction", "undo", "unknown", "upcast", "uuid4", "verify", "wait_event", "watch", "workflow",
+    "tool", "transaction", "undo", "unknown", "upcast", "uuid4", "verify", "wait_event", "watch", "workflow", "wrap",
 ]  # fmt: skip
 __all__ += errors.__all__

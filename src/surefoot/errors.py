@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 __all__ = [
-    "Cancelled", "CodeChanged", "CodecMissing", "CorruptCheckpoint", "Drifted", "Fatal", "Fenced", "InDoubt",
+    "Cancelled", "CodeChanged", "CodecMissing", "CorruptCheckpoint", "Denied", "Drifted", "Fatal", "Fenced", "InDoubt",
     "JournalCorrupt", "JournalRegressed", "NotDone", "NotFound", "Quarantined", "RetryAfter", "RunConflict",
     "SchemaMismatch", "StepFailed", "Stopped", "StoreFull", "StoreNotDurable", "StoreUnavailable", "SurefootError",
     "Unavailable", "UsageError", "ValueRejected", "WaitingForAnswer", "WorkflowFailed",
@@ -66,6 +66,18 @@ class ValueRejected(UsageError):
 
 class Fatal(SurefootError):
     """Raised by a step or an effect: it failed, nothing happened, and trying again will not help."""
+
+
+class Denied(Fatal):
+    """An effect that needs a person's yes got a no. `by` and `note` are whose, and what they said."""
+
+    def __init__(self, message: str, by: str = "", note: str = "") -> None:
+        super().__init__(message, by, note)
+        self.by = by
+        self.note = note
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class NotDone(SurefootError):

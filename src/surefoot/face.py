@@ -2,6 +2,8 @@
 
 import surefoot.view.words  # noqa: F401 - here, and not once in every process that a run forks
 from surefoot import alerts, errors
+from surefoot.adapters.policy import tool
+from surefoot.adapters.wrapping import wrap
 from surefoot.core.retry import Backoff
 from surefoot.core.values import Secret, register, upcast
 from surefoot.core.verdict import happened, not_happened, partial, unknown
@@ -50,7 +52,7 @@ __all__ = [
     "Queue", "RecordedCall", "ResumePlan", "Run", "Secret", "Worker", "Workflow", "alerts", "approve", "ask",
     "attempt", "child", "configure", "continue_as_new", "effect", "gather", "get_run", "happened", "key", "map",
     "not_happened", "now", "outside", "partial", "patched", "progress", "publish", "random", "register", "removed",
-    "run_id", "runs", "saga", "scope", "send_event", "sleep", "sleep_until", "step", "timeout", "transaction", "undo",
-    "unknown", "upcast", "uuid4", "verify", "wait_event", "watch", "workflow",
+    "run_id", "runs", "saga", "scope", "send_event", "sleep", "sleep_until", "step", "timeout", "tool", "transaction",
+    "undo", "unknown", "upcast", "uuid4", "verify", "wait_event", "watch", "workflow", "wrap",
 ]  # fmt: skip
 __all__ += errors.__all__

@@ -34,6 +34,8 @@ from surefoot.store.contract import Store
 from surefoot.store.open import shown
 from surefoot.store.threads import Folded, Key, Saved, ThreadJournal
 
+__all__ = ["LONGEST_ID", "Found", "Given", "Key", "Listed", "Threads", "check_id"]
+
 T = TypeVar("T")
 
 LONGEST_ID: Final = 500

@@ -16,7 +16,7 @@ from surefoot.core.doubt import called_with
 from surefoot.core.entry import NOTHING, CallsReopened, EffectLandedLate, Kept, RunRewound, Value
 from surefoot.core.history import Past, PastCall, PastEffect, PastNote, PastQuestion, PastState
 from surefoot.core.state import CANCELLED, DONE, ENDED, QUEUED, STOPPED, WAITING, RunState
-from surefoot.view import standing, text
+from surefoot.view import answers, standing, text
 from surefoot.view.standing import Asked, Reason, Stands
 from surefoot.view.words import UNKNOWN_APP, Help
 
@@ -267,7 +267,7 @@ def _defaults(value: Value | None, whole: Whole | None = None) -> str:
 def _outcome(past: Past) -> str:
     """An answer with its note: the note alone does not say whether it was a yes."""
     if not isinstance(past, PastQuestion) or past.state is not PastState.DONE:
-        return past.why or _json(past.value)
+        return past.why or answers.of_json(_json(past.value))
     value = _json(past.value)
     said = {"true": "approved", "false": "denied"}.get(value, value) if past.form == "approve" else value
     return f"{said}: {past.why}" if past.why else said

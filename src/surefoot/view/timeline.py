@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from surefoot.view import text
+from surefoot.view import answers, text
 
 if TYPE_CHECKING:
     from surefoot.engine.operate.handle import JournalEntry
@@ -74,7 +74,7 @@ def _stopped(data: Data) -> str:
 
 
 def _value(data: Data) -> str:
-    return _json(data.get("value"))
+    return answers.told(data.get("value")) or _json(data.get("value"))
 
 
 def _args(data: Data) -> str:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from surefoot.adapters.langgraph import serde as codec
 from surefoot.adapters.langgraph.saver import Saver
-from surefoot.core.visible import visible
+from surefoot.engine.seams import visible
 from surefoot.engine.threads import Found, Given
 from surefoot.errors import NotFound, SurefootError, UsageError
 

@@ -32,10 +32,9 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from surefoot.adapters.langgraph import serde as codec
-from surefoot.core.choice import OnCorruption
-from surefoot.engine.threads import Found, Listed, Threads
+from surefoot.engine.seams import OnCorruption
+from surefoot.engine.threads import Found, Key, Listed, Threads
 from surefoot.errors import CorruptCheckpoint, UsageError
-from surefoot.store.threads import Key
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -21,8 +21,8 @@ from langgraph.checkpoint.serde.types import ERROR, _DeltaSnapshot
 from langgraph.types import Interrupt, Overwrite, Send, TimeoutPolicy
 from msgspec import Struct
 
-from surefoot.core import registry, values
-from surefoot.core.forms import dump, load
+from surefoot.engine import seams
+from surefoot.engine.seams import dump, load
 from surefoot.errors import SchemaMismatch, ValueRejected
 
 _LEVELS: Final = 8
@@ -95,18 +95,17 @@ _names: Final[dict[type, str]] = {}
 def _register() -> None:
     """A class that the user has registered by name stays as the user wants it."""
     for cls in _MODELS:
-        known = registry.BY_CLASS.get(cls)
-        if known is None or known.automatic:
+        if not seams.is_registered(cls):
             name = f"langchain.{cls.__name__}"
-            values.register(cls, name=name, encode=_fields, decode=partial(_revived, cls))
+            seams.register(cls, name=name, encode=_fields, decode=partial(_revived, cls))
             _names[cls] = name
-    values.register(Packed, name="langgraph.Packed")
-    values.register(Send, name="langgraph.Send", encode=_taken_send, decode=_made_send)
-    values.register(
+    seams.register(Packed, name="langgraph.Packed")
+    seams.register(Send, name="langgraph.Send", encode=_taken_send, decode=_made_send)
+    seams.register(
         Interrupt, name="langgraph.Interrupt", encode=_taken_interrupt, decode=lambda parts: Interrupt(**parts)
     )
-    values.register(Overwrite, name="langgraph.Overwrite", encode=lambda found: found.value, decode=Overwrite)
-    values.register(
+    seams.register(Overwrite, name="langgraph.Overwrite", encode=lambda found: found.value, decode=Overwrite)
+    seams.register(
         _DeltaSnapshot, name="langgraph.DeltaSnapshot", encode=lambda found: found.value, decode=_DeltaSnapshot
     )
 
@@ -161,7 +160,7 @@ class Memory:
         return b"[" + b",".join(found) + b"]"
 
     def _model(self, item: Any) -> bytes | None:
-        raw = values.encode_objects([(_names[type(item)], _fields(item))], within=_LEVELS)
+        raw = seams.encode_objects([(_names[type(item)], _fields(item))], within=_LEVELS)
         if raw is None:
             return None
         raw = raw[1:-1]
@@ -179,7 +178,7 @@ class Memory:
         tail = items[count:]
         if items[:count] != before or not tail or not all(type(item) is str for item in tail):
             return None
-        new = values.encode(tail)
+        new = seams.encode(tail)
         if b'"$' in new and not _all_texts(new):
             return None  # one of them needed a tag
         raw = raw[:-1] + (b"," if count else b"") + new[1:]
@@ -206,28 +205,28 @@ def encode_checkpoint(
     rest = {name: value for name, value in checkpoint.items() if name not in ("id", "channel_values")}
     if any(name.startswith("$") for name in given):  # as the key of a dict it has to be escaped
         told = {name: _storable(value, packer, name) for name, value in given.items()}
-        return values.encode({"channel_values": told, **rest})
+        return seams.encode({"channel_values": told, **rest})
     parts: list[bytes] = []
     for name, value in given.items():
         parts += [dump(name), b":", encode_value(value, packer, name, memory, (*slot, name)), b","]
-    return b"".join([b'{"channel_values":{', *parts[:-1], b"},", values.encode(rest)[1:]])
+    return b"".join([b'{"channel_values":{', *parts[:-1], b"},", seams.encode(rest)[1:]])
 
 
 def decode_checkpoint(raw: bytes, id_: str, packer: SerializerProtocol) -> dict[str, Any]:
-    found: Any = values.decode(raw)
+    found: Any = seams.decode(raw)
     unpacked = {name: _unpacked(value, packer, name) for name, value in found["channel_values"].items()}
     return {**found, "id": id_, "channel_values": unpacked}
 
 
 def encode_meta(meta: Mapping[str, Any], packer: SerializerProtocol) -> bytes:
     try:
-        return values.encode(dict(meta))
+        return seams.encode(dict(meta))
     except ValueRejected:
-        return values.encode({name: _storable(value, packer, f"metadata {name}") for name, value in meta.items()})
+        return seams.encode({name: _storable(value, packer, f"metadata {name}") for name, value in meta.items()})
 
 
 def decode_meta(raw: bytes, packer: SerializerProtocol) -> dict[str, Any]:
-    found: Any = values.decode(raw)
+    found: Any = seams.decode(raw)
     return {name: _unpacked(value, packer, f"metadata {name}") for name, value in found.items()}
 
 
@@ -250,7 +249,7 @@ def encode_writes(writes: Sequence[tuple[str, Any]], packer: SerializerProtocol,
 
 
 def decode_writes(raw: bytes, packer: SerializerProtocol) -> list[Write]:
-    found: Any = values.decode(raw)
+    found: Any = seams.decode(raw)
     return [(number, channel, _unpacked(value, packer, channel)) for number, channel, value in found]
 
 
@@ -261,7 +260,7 @@ def encode_value(
     value: Any, packer: SerializerProtocol, name: str, memory: Memory, slot: tuple[str, ...] = ()
 ) -> bytes:
     if not isinstance(packer, JsonPlusSerializer):  # somebody wants it in a form of their own: encrypted, perhaps
-        return values.encode(Packed(*packer.dumps_typed(value)))
+        return seams.encode(Packed(*packer.dumps_typed(value)))
     if type(value) is list and value:
         found = None
         if type(value[0]) in _names:
@@ -273,7 +272,7 @@ def encode_value(
     try:
         return _ours(value)
     except ValueRejected as error:
-        return values.encode(_packed(value, packer, name, error))
+        return seams.encode(_packed(value, packer, name, error))
 
 
 def _ours(value: Any) -> bytes:
@@ -281,7 +280,7 @@ def _ours(value: Any) -> bytes:
     nested = value
     for _ in range(_LEVELS):
         nested = [nested]
-    return values.encode(nested)[_LEVELS:-_LEVELS]
+    return seams.encode(nested)[_LEVELS:-_LEVELS]
 
 
 def _storable(value: Any, packer: SerializerProtocol, name: str) -> Any:

@@ -100,8 +100,12 @@ class Line:
         return line is not None
 
     def join(self) -> None:
-        forks, self._forks = self._forks, []
-        for line in forks:
+        for line in list(self._forks):
+            self.join_one(line)
+
+    def join_one(self, line: Line) -> None:
+        if line in self._forks:
+            self._forks.remove(line)
             line._joined = True
             self.deeds += line.deeds
             for _, deeds in sorted(line.strays.items()):
@@ -355,9 +359,12 @@ def require_task(verb: str) -> Place:
 
 
 def require_blocking(verb: str) -> Place:
-    """The place of a verb that blocks: in a task it would hold up the loop and everything else in it."""
+    """The place of a verb that blocks: in a task it would hold up the loop and everything else in it.
+
+    In a thread that the task has handed a blocking function to, it holds up nobody but that task, which waits for it.
+    """
     place = require_branch(verb)
-    if not isinstance(place.owner, int):
+    if not isinstance(place.owner, int) and (running_loop() is not None or not place.is_lent(threading.get_ident())):
         raise place.misused(
             f"sf.{verb}() blocks, and this workflow is async. "
             f"Use `import surefoot.aio as sf` and `await sf.{verb}(...)`."

@@ -323,7 +323,7 @@ class Attempt(Struct, eq=False):
             return True
         # User code that raises such an exception by hand means what it says.
         says_otherwise = isinstance(error, BaseExceptionGroup) or known(error) is Known.UNSURE
-        return not says_otherwise and is_guard(error, self.spec.fn, _CALLERS)
+        return not says_otherwise and is_guard(error, self.spec.guarded, _CALLERS)
 
     def _check_misuse(self) -> None:
         """Misuse inside this very call. Trouble elsewhere in the run must not keep its outcome off the record."""

@@ -132,6 +132,8 @@ class RunCreated(Entry, frozen=True):
     """Whether the name was given with `name=`: then the name alone says which workflow it is."""
     defaults: Value = NOTHING
     """What the parameters that were not passed had as defaults, by name. Not part of the digest."""
+    hosted: str = ""
+    """The framework that decides when it is executed, and hands in what is executed; empty: it is a workflow's."""
 
 
 class RunAdopted(Entry, frozen=True):

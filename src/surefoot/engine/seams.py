@@ -1,7 +1,8 @@
 """What adapters may use of the engine, besides the public names of surefoot: these names, and nothing else.
 
 A framework's loop runs in a workflow: model calls are steps, tools are steps or effects, each under a label that is on
-record. So an adapter asks whether it is in a run, opens strands, and makes calls out of functions that it does not own.
+record. So an adapter asks whether it is in a run, opens strands, and makes calls out of functions that it does not own. A
+framework that keeps its own state is a host: what it executes is a run, unit by unit (`hosted.py`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from surefoot.engine.declare.call_spec import CallSpec
 from surefoot.engine.declare.current import Place
 from surefoot.engine.declare.declared import Declared, declared
 from surefoot.engine.declare.signals import ReleaseSignal, RunSignal
+from surefoot.engine.hosted import Unit
 from surefoot.engine.verbs.strands import Strand
 from surefoot.errors import SurefootError, UsageError, ValueRejected
 
@@ -30,7 +32,7 @@ E = TypeVar("E", bound=UsageError)
 F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
-    "Backoff", "Declared", "Duration", "OnCorruption", "OnCrash", "ReleaseSignal", "RunSignal", "Strand", "as_tool",
+    "Backoff", "Declared", "Duration", "OnCorruption", "OnCrash", "ReleaseSignal", "RunSignal", "Strand", "Unit", "as_tool",
     "declared", "decode", "driver", "dump", "encode", "encode_objects", "in_call", "in_run", "is_registered",
     "key_or_none", "load", "one_of", "refused", "register", "replays", "signature", "storable", "visible",
     "warn_once",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -43,6 +44,9 @@ _MOST_OPEN: Final = 128
 """So many threads are kept in memory; of any other the journal is read again."""
 _MOST_HANDED: Final = 10_000
 _TRIES: Final = 100
+_LONGEST_WAIT: Final = 60.0
+_LOOK_AGAIN: Final = 1.0
+"""Another process may have saved what is waited for."""
 
 
 class Given(Struct, frozen=True):
@@ -114,6 +118,12 @@ class Threads:
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._adopted: tuple[Store, str] | None = None
         self._last: tuple[str, Runtime] | None = None
+        self._moved = threading.Condition()
+        """Told when a checkpoint was saved here, or could not be."""
+        self._refused: dict[tuple[str, str], BaseException] = {}
+        """Checkpoints, by thread and id, that could not be saved, and why."""
+        self._read: OrderedDict[tuple[str, str], None] = OrderedDict()
+        """Checkpoints, by thread and id, that were read here."""
 
     @property
     def url(self) -> str | None:
@@ -230,6 +240,9 @@ class Threads:
 
     def _found(self, one: _Open, journal: ThreadJournal, folded: Folded, saved: Saved) -> Found:
         entry = saved.entry
+        self._read[journal.thread, entry.id] = None
+        while len(self._read) > _MOST_HANDED:
+            self._read.popitem(last=False)
         wrote = tuple(self._wrote(one, journal, folded, saved.key))
         return Found(
             journal.thread,
@@ -296,6 +309,49 @@ class Threads:
 
             self._append(one, journal, runtime, entry, ours)
             one.hand_out(Key(ns, id_))
+
+    def was_found(self, thread: str, id_: str) -> bool:
+        """Whether that checkpoint was read here. Any other was made here, and is saved, or is about to be."""
+        return (thread, id_) in self._read
+
+    def settle(self, thread: str, id_: str, error: BaseException | None = None) -> None:
+        """Say that a checkpoint was saved, or why it could not be."""
+        with self._moved:
+            if error is not None:
+                self._refused[thread, id_] = error
+                while len(self._refused) > _MOST_OPEN:
+                    self._refused.pop(next(iter(self._refused)))
+            self._moved.notify_all()
+
+    def wait_for(self, thread: str, id_: str) -> None:
+        """Return once a checkpoint is durable. What is executed before has a name that may be lost.
+
+        `StoreUnavailable`, if it could not be saved, or has not been for a long time.
+        """
+        until = time.monotonic() + _LONGEST_WAIT
+        with self._moved:
+            while not self._is_saved(thread, id_):
+                refused = self._refused.get((thread, id_))
+                left = until - time.monotonic()
+                if refused is not None or left <= 0:
+                    why = (
+                        f"could not be saved: {refused}"
+                        if refused is not None
+                        else f"was not saved within {_LONGEST_WAIT:g} s"
+                    )
+                    raise StoreUnavailable(
+                        f"thread {visible(thread)}: checkpoint {visible(id_)} {why}. Nothing was executed in the node that it names."
+                    ) from refused
+                self._moved.wait(min(left, _LOOK_AGAIN))
+
+    def _is_saved(self, thread: str, id_: str) -> bool:
+        runtime = self._runtime(create=False)
+        if runtime is None:
+            return False
+        with self._held(thread, runtime) as (_, journal):
+            return any(id_ in ids for ids in journal.known.saved.values()) or any(
+                id_ in ids for ids in journal.refresh().saved.values()
+            )
 
     def write(self, thread: str, ns: str, id_: str, *, task: str, path: str, value: bytes) -> None:
         """What a task gave, durable on return."""

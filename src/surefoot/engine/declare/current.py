@@ -295,8 +295,8 @@ def whoami() -> object:
     return sys.modules["asyncio"].current_task(loop) or threading.get_ident()
 
 
-_HANDING_OVER = frozenset({"to_thread", "run_sync_in_worker_thread"})
-"""The coroutines of asyncio and anyio that run a function in a thread with a copy of the context."""
+_HANDING_OVER = frozenset({"to_thread", "run_sync_in_worker_thread", "run_in_executor"})
+"""The coroutines of asyncio, anyio and LangChain that run a function in a thread with a copy of the context."""
 _LOOKS = 200
 
 

@@ -51,6 +51,7 @@ from surefoot.engine.process import journal
 from surefoot.engine.process.config import FALLBACK, alert_error, log, settings
 from surefoot.engine.process.runtime import Runtime, runtime_of
 from surefoot.engine.process.whereabouts import at
+from surefoot.engine.session.claim import Birth
 from surefoot.engine.session.frame import Frame
 from surefoot.engine.session.session import Session
 from surefoot.errors import Cancelled, JournalCorrupt, SurefootError, UsageError
@@ -134,12 +135,17 @@ class Start:
 
     def _tried(self) -> Routine[Tried | Parked]:
         """Create the run, or look at what is there."""
-        if self._creates:
+        hosted = self._plan.hosted
+        if self._creates and hosted is None:
             return (yield from self._driven(RunState(self._run), None, created_entry(self._plan, self._options)))
+        if self._creates and hosted is not None and hosted.is_new:
+            return (yield from self._driven(RunState(self._run), None))
         runtime, options = self._runtime, self._options
         found, self._found = self._found, None
         found = found or (yield Do(partial(journal.load, runtime.store, self._run)))
         if found is None:
+            if hosted is not None:
+                return (yield from self._driven(RunState(self._run), None))
             raise not_found(self._run, runtime.store.url)
         state, head = found
         require_same(self._plan, state, runtime.store)
@@ -160,6 +166,8 @@ class Start:
     def _driven(self, state: RunState, head: Head | None, created: RunCreated | None = None) -> Routine[Tried]:
         session = session_for(self._runtime, self._plan, state, head, wait_seconds=self._options.wait_seconds or 0.0)
         session.lookup.hearings, self._session = self._hearings, session
+        if head is None and self._plan.hosted is not None:
+            session.claim.birth = Birth(created_entry(self._plan, self._options), self._plan.hosted.ready)
         outcome = yield from enlisted(session, _begun(session, self._plan, created))
         self._hearings += session.lookup.is_unheard
         if isinstance(outcome, Exists | Suspended | Lost | Driven):
@@ -231,6 +239,8 @@ def session_for(
 ) -> Session:  # fmt: skip
     session = Session(runtime, state, head, wait_seconds=wait_seconds, unwind_seconds=unwind_seconds)
     session.follow(plan.definition.watch, plan.definition.on_drift, plan.definition.approve, plan.definition.on_failure)
+    # What a framework executes is no workflow code: what it does besides its calls would be done once more.
+    session.rehearsed = plan.hosted is not None
     return session
 
 
@@ -286,8 +296,12 @@ def drive(session: Session, plan: Plan) -> Routine[Drive]:
 
 
 def _invoked(session: Session, plan: Plan) -> Routine[Drive]:
-    args, kwargs = recorded_arguments(session, plan)
-    outcome = yield Invoke(session, partial(plan.definition.fn, *args, **kwargs))
+    if plan.hosted is not None:
+        body = plan.hosted.body
+    else:
+        args, kwargs = recorded_arguments(session, plan)
+        body = partial(plan.definition.fn, *args, **kwargs)
+    outcome = yield Invoke(session, body)
     return session.stops.lost or (yield from conclude(session, outcome))
 
 

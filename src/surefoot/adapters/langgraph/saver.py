@@ -13,10 +13,11 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -42,6 +43,14 @@ R = TypeVar("R")
 _WORKERS: Final = 8
 _DELTA: Final = "counters_since_delta_snapshot"
 _STRATEGIES: Final = ("keep_latest", "delete")
+
+
+class Newest(NamedTuple):
+    """The newest checkpoint of the outermost graph of a thread."""
+
+    id: str
+    settled: frozenset[str]
+    """The tasks whose writes are saved with it."""
 
 
 class Saver(BaseCheckpointSaver[Any]):
@@ -178,14 +187,50 @@ class Saver(BaseCheckpointSaver[Any]):
         """Encoded now; written when it is called."""
         thread, ns, parent = _place(config)
         id_ = checkpoint["id"]
-        state = codec.encode_checkpoint(checkpoint, self.serde, self._memory, (thread, ns))
-        meta = codec.encode_meta(get_serializable_checkpoint_metadata(config, metadata), self.serde)
+        with self._settling(thread, id_, begins=True):
+            state = codec.encode_checkpoint(checkpoint, self.serde, self._memory, (thread, ns))
+            meta = codec.encode_meta(get_serializable_checkpoint_metadata(config, metadata), self.serde)
 
         def save() -> RunnableConfig:
-            self._threads.save(thread, ns, id_, parent, state=state, meta=meta)
+            with self._settling(thread, id_):
+                self._threads.save(thread, ns, id_, parent, state=state, meta=meta)
             return _config(thread, ns, id_)
 
         return save
+
+    @contextmanager
+    def _settling(self, thread: str, id_: str, *, begins: bool = False) -> Iterator[None]:
+        """A node may wait for its checkpoint: it is told that it is durable, or why it will not be."""
+        try:
+            yield
+        except BaseException as error:
+            self._threads.settle(thread, id_, error)
+            raise
+        if not begins:
+            self._threads.settle(thread, id_)
+
+    def wait_for(self, thread: str, ids: Iterable[str]) -> None:
+        """Return once these checkpoints are durable."""
+        for id_ in ids:
+            self._threads.wait_for(thread, id_)
+
+    def made(self, thread: str, ids: Iterable[str]) -> bool:
+        """Whether these checkpoints were made in this process, and not found: nobody can have executed their tasks before."""
+        return not any(self._threads.was_found(thread, id_) for id_ in ids)
+
+    def newest_of(self, thread: str) -> Newest | None:
+        """Where the outermost graph of a thread stands. None: nothing was ever saved there."""
+        found = self._threads.newest(thread, "")
+        if found is None:
+            return None
+        wrote = {one.task: codec.decode_writes(one.value, self.serde) for one in found.wrote}
+        settled = frozenset(task for task, many in wrote.items() if any(number >= 0 for number, _, _ in many))
+        return Newest(found.id, settled)
+
+    @property
+    def store_url(self) -> str | None:
+        """As it was given; None: as configured."""
+        return self._threads.url
 
     def _write(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
@@ -255,7 +300,7 @@ class Saver(BaseCheckpointSaver[Any]):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As `get_tuple`."""
-        return await _hop(self.get_tuple, config)
+        return await off_the_loop(self.get_tuple, config)
 
     async def alist(
         self,
@@ -267,7 +312,7 @@ class Saver(BaseCheckpointSaver[Any]):
     ) -> AsyncIterator[CheckpointTuple]:
         """As `list`."""
         found = self.list(config, filter=filter, before=before, limit=limit)
-        while (one := await _hop(next, found, None)) is not None:
+        while (one := await off_the_loop(next, found, None)) is not None:
             yield one
 
     async def aput(
@@ -278,35 +323,35 @@ class Saver(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """As `put`."""
-        return await _hop(self._save(config, checkpoint, metadata))
+        return await off_the_loop(self._save(config, checkpoint, metadata))
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """As `put_writes`."""
-        await _hop(self._write(config, writes, task_id, task_path))
+        await off_the_loop(self._write(config, writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """As `delete_thread`."""
-        await _hop(self.delete_thread, thread_id)
+        await off_the_loop(self.delete_thread, thread_id)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """As `delete_for_runs`."""
-        await _hop(self.delete_for_runs, run_ids)
+        await off_the_loop(self.delete_for_runs, run_ids)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """As `copy_thread`."""
-        await _hop(self.copy_thread, source_thread_id, target_thread_id)
+        await off_the_loop(self.copy_thread, source_thread_id, target_thread_id)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """As `prune`."""
-        await _hop(partial(self.prune, strategy=strategy), thread_ids)
+        await off_the_loop(partial(self.prune, strategy=strategy), thread_ids)
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """As `get_delta_channel_history`."""
-        return await _hop(partial(self.get_delta_channel_history, config=config, channels=channels))
+        return await off_the_loop(partial(self.get_delta_channel_history, config=config, channels=channels))
 
     # --- versions of channels ----------------------------------------------------------------------------
 
@@ -353,7 +398,7 @@ def _pool() -> ThreadPoolExecutor:
     return found
 
 
-async def _hop(blocking: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+async def off_the_loop(blocking: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Wait for a blocking call without holding up the loop. Once begun it is carried out, cancelled or not."""
     context = contextvars.copy_context()
     call = partial(context.run, blocking, *args, **kwargs)

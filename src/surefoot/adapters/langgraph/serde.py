@@ -18,7 +18,7 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import ERROR, _DeltaSnapshot
-from langgraph.types import Interrupt, Overwrite, Send, TimeoutPolicy
+from langgraph.types import Command, Interrupt, Overwrite, Send, TimeoutPolicy
 from msgspec import Struct
 
 from surefoot.engine import seams
@@ -77,6 +77,11 @@ def _made_send(parts: list[Any]) -> Send:
     return Send(parts[0], parts[1], timeout=TimeoutPolicy(run_timeout=run, idle_timeout=idle, refresh_on=refresh))
 
 
+def _taken_command(command: Any) -> dict[str, Any]:
+    parts = {"graph": command.graph, "update": command.update, "resume": command.resume, "goto": command.goto}
+    return {name: value for name, value in parts.items() if value is not None and value != ()}
+
+
 def _taken_interrupt(interrupt: Any) -> dict[str, Any]:
     schema = interrupt.response_schema
     more = {"response_schema": schema} if isinstance(schema, dict) else {}
@@ -100,6 +105,7 @@ def _register() -> None:
             seams.register(cls, name=name, encode=_fields, decode=partial(_revived, cls))
             _names[cls] = name
     seams.register(Packed, name="langgraph.Packed")
+    seams.register(Command, name="langgraph.Command", encode=_taken_command, decode=lambda parts: Command(**parts))
     seams.register(Send, name="langgraph.Send", encode=_taken_send, decode=_made_send)
     seams.register(
         Interrupt, name="langgraph.Interrupt", encode=_taken_interrupt, decode=lambda parts: Interrupt(**parts)
@@ -273,6 +279,17 @@ def encode_value(
         return _ours(value)
     except ValueRejected as error:
         return seams.encode(_packed(value, packer, name, error))
+
+
+def as_stored(value: Any, packer: SerializerProtocol, name: str) -> Any:
+    """What a run can record of a node's result: itself, or LangGraph's form of it."""
+    if not isinstance(packer, JsonPlusSerializer):
+        return Packed(*packer.dumps_typed(value))
+    return _storable(value, packer, name)
+
+
+def as_given(stored: Any, packer: SerializerProtocol, name: str) -> Any:
+    return _unpacked(stored, packer, name)
 
 
 def _ours(value: Any) -> bytes:

@@ -108,6 +108,69 @@ def test_an_exception_before_the_first_call_leaves_nothing(unit):
     assert sf.runs() == []
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_step_whose_failure_ended_the_unit_is_made_again_with_it(unit, is_async):
+    """A model that was away: the framework tries the node again, and what failed must not be the answer for ever."""
+    answers = [ConnectionError("away"), ConnectionError("away"), "hello"]
+
+    def answer() -> str:
+        found = answers.pop(0)
+        did.append("asked")
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    @sf.step
+    def ask() -> str:
+        return answer()
+
+    @sf.step
+    async def aask() -> str:
+        return answer()
+
+    def body():
+        return charge("card"), ask()
+
+    async def tasks():
+        return await acharge("card"), await aask()
+
+    def attempt():
+        if is_async:
+            return asyncio.run(unit.run_async("r", tasks, store=None, labels=LABELS, ready=lambda: None))
+        return run(unit, body, name="r")
+
+    for _ in range(2):
+        with pytest.raises(ConnectionError):
+            attempt()
+
+    assert attempt() == ("charged card", "hello")
+    assert did == ["card", "asked", "asked", "asked"]
+
+
+def test_a_failure_that_the_unit_has_dealt_with_stays_what_it_was(unit):
+    """It went another way because of it, and did something there."""
+    breaks = [ValueError("boom")]
+
+    @sf.step
+    def ask() -> str:
+        did.append("asked")
+        raise ConnectionError("away")
+
+    def body():
+        try:
+            ask()
+        except ConnectionError:
+            charge("instead")
+        if breaks:
+            raise breaks.pop()
+
+    with pytest.raises(ValueError, match="boom"):
+        run(unit, body)
+
+    run(unit, body)
+    assert did == ["asked", "instead"]
+
+
 def test_the_run_is_created_only_when_its_host_is_ready(unit):
     """What names it has to be durable first, else the next process knows it by another name."""
     order: list[str] = []

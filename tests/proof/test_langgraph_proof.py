@@ -44,3 +44,14 @@ def test_400_growing_steps_take_a_fortieth_of_the_bytes_and_little_more_cpu(tmp_
     print(f"{size} against {(folder / 'theirs.db').stat().st_size} bytes, {min(ours):.2f} against {min(theirs):.2f} s")  # noqa: T201
     assert size * 40 <= (folder / "theirs.db").stat().st_size
     assert min(ours) <= 1.5 * min(theirs)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["blocking", "async"])
+@pytest.mark.parametrize("durability", ["sync", "async"])
+def test_a_guarded_graph_that_is_killed_20_times_does_nothing_twice(tmp_path, durability, is_async):
+    from tests.langgraph_guard import killed
+
+    struck = [killed(tmp_path / str(seed), seed, durability, is_async=is_async) for seed in range(20)]
+
+    print(f"{durability}: killed {sum(struck)} times in 20 graphs")  # noqa: T201 - the figures for docs/langgraph.md
+    assert sum(struck) >= 20

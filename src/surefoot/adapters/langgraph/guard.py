@@ -17,7 +17,7 @@ from langgraph.types import Command
 
 import surefoot as sf
 from surefoot.adapters.langgraph.nodes import Host, is_question, no_exit, task_of
-from surefoot.adapters.langgraph.private import DEFAULT_BOUND, DURABILITY, INTERRUPT, TASK_ID
+from surefoot.adapters.langgraph.private import DEFAULT_BOUND, DURABILITY, INTERRUPT, SCRATCHPAD, TASK_ID
 from surefoot.adapters.langgraph.saver import Saver, off_the_loop
 from surefoot.adapters.langgraph.unfinished import refuse_input
 from surefoot.engine.seams import one_of
@@ -26,6 +26,8 @@ from surefoot.errors import UsageError
 G = TypeVar("G", bound=Pregel[Any, Any, Any, Any])
 OnNewInput = Literal["stop", "allow"]
 _MARK: Final = "_surefoot_guard"
+_BRINGS_NO_ANSWER: Final = "__surefoot_brings_no_answer"
+"""In a config: what the graph was invoked with resumes nothing."""
 
 
 def guard(graph: G, *, on_new_input: OnNewInput = "stop") -> G:
@@ -85,15 +87,27 @@ class Node(Runnable[Any, Any]):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's name
         task = task_of(config or {})
+        drop_used_answer(config or {})
         if task is None:
             return self.bound.invoke(input, config, **kwargs)
         return self._host.run(task, lambda: self.bound.invoke(input, config, **kwargs))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - as above
         task = task_of(config or {})
+        drop_used_answer(config or {})
         if task is None:
             return await self.bound.ainvoke(input, config, **kwargs)
         return await self._host.run_async(task, lambda: self.bound.ainvoke(input, config, **kwargs))
+
+
+def drop_used_answer(config: Mapping[str, Any]) -> None:
+    """LangGraph keeps the last value that it was resumed with, and would give it to the next `interrupt` of a node as well,
+    where nothing was resumed with now.
+    """
+    named = config.get("configurable", {})
+    pad = named.get(SCRATCHPAD)
+    if pad is not None and _BRINGS_NO_ANSWER in named and pad.resume and pad.resume[-1] == pad.get_null_resume(False):
+        pad.get_null_resume(True)
 
 
 class Entrance:
@@ -149,7 +163,7 @@ class Guarded:
     """Put before the class of a graph: `invoke`, `batch` and streams of events all come through these two."""
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:  # noqa: A002 - LangGraph's
-        given = _entered(self, input, config, options)
+        given, config = _entered(self, input, config, options)
         return super().stream(given, config, **options)  # type: ignore[misc,no-any-return]
 
     def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:  # noqa: A002 - as above
@@ -159,14 +173,19 @@ class Guarded:
 async def _streamed(
     graph: Any, astream: Any, given: Any, config: RunnableConfig | None, options: dict[str, Any]
 ) -> AsyncIterator[Any]:
-    given = await off_the_loop(_entered, graph, given, config, options)
+    given, config = await off_the_loop(_entered, graph, given, config, options)
     async for part in astream(given, config, **options):
         yield part
 
 
-def _entered(graph: Any, given: Any, config: RunnableConfig | None, options: dict[str, Any]) -> Any:
+def _entered(
+    graph: Any, given: Any, config: RunnableConfig | None, options: dict[str, Any]
+) -> tuple[Any, RunnableConfig | None]:
     durability = options.get("durability")
     if options.get("checkpoint_during") is False:
         durability = "exit"
     whole = ensure_config(merge_configs(graph.config, config))
-    return getattr(graph, _MARK).enter(given, whole, durability)
+    given = getattr(graph, _MARK).enter(given, whole, durability)
+    if TASK_ID not in whole["configurable"] and getattr(given, "resume", None) is None:
+        config = merge_configs(config, {"configurable": {_BRINGS_NO_ANSWER: True}})
+    return given, config

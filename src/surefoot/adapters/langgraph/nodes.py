@@ -37,10 +37,12 @@ class Task(NamedTuple):
     """Where it is: `node:task`, in a subgraph behind those of the nodes around it."""
     checkpoints: Mapping[str, str]
     """Those that it was made from, by namespace."""
+    part: str = ""
+    """A part of it that is a run by itself; empty: all of it."""
 
     @property
     def run(self) -> str:
-        whole = f"{self.thread}:{self.ns}"
+        whole = f"{self.thread}:{self.ns}" + (f"/{self.part}" if self.part else "")
         if len(whole) <= _LONGEST_ID and whole == whole.strip() and unicodedata.is_normalized("NFC", whole):
             return whole
         digest = hashlib.sha256(whole.encode()).hexdigest()[:32]

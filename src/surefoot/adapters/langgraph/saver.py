@@ -72,6 +72,8 @@ class Saver(BaseCheckpointSaver[Any]):
         super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None))
         self._threads = Threads(store, on_corruption)
         self._memory = codec.Memory()
+        self.hosts: dict[str, Any] = {}
+        """Of the middleware, by name. LangGraph makes copies of a saver, which share these."""
 
     def __repr__(self) -> str:
         return f"Saver({self._threads.where!r})"

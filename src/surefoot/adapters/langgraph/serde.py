@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import langchain_core.messages as lc
 from langchain_core.documents import Document
+from langchain_core.tools import ToolException
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -77,6 +78,10 @@ def _made_send(parts: list[Any]) -> Send:
     return Send(parts[0], parts[1], timeout=TimeoutPolicy(run_timeout=run, idle_timeout=idle, refresh_on=refresh))
 
 
+def _args(error: Any) -> list[Any]:
+    return list(error.args)
+
+
 def _taken_command(command: Any) -> dict[str, Any]:
     parts = {"graph": command.graph, "update": command.update, "resume": command.resume, "goto": command.goto}
     return {name: value for name, value in parts.items() if value is not None and value != ()}
@@ -106,6 +111,9 @@ def _register() -> None:
             _names[cls] = name
     seams.register(Packed, name="langgraph.Packed")
     seams.register(Command, name="langgraph.Command", encode=_taken_command, decode=lambda parts: Command(**parts))
+    seams.register(
+        ToolException, name="langchain.ToolException", encode=_args, decode=lambda args: ToolException(*args)
+    )
     seams.register(Send, name="langgraph.Send", encode=_taken_send, decode=_made_send)
     seams.register(
         Interrupt, name="langgraph.Interrupt", encode=_taken_interrupt, decode=lambda parts: Interrupt(**parts)

@@ -120,8 +120,8 @@ class Threads:
         self._last: tuple[str, Runtime] | None = None
         self._moved = threading.Condition()
         """Told when a checkpoint was saved here, or could not be."""
-        self._refused: dict[tuple[str, str], BaseException] = {}
-        """Checkpoints, by thread and id, that could not be saved, and why."""
+        self._refused: dict[str, BaseException] = {}
+        """Why the last checkpoint of a thread could not be saved. Those that follow it are not tried."""
         self._read: OrderedDict[tuple[str, str], None] = OrderedDict()
         """Checkpoints, by thread and id, that were read here."""
 
@@ -138,6 +138,9 @@ class Threads:
 
     def newest(self, thread: str, ns: str) -> Found | None:
         """The newest checkpoint of a namespace that can be read. None only if nothing was ever saved there."""
+        if not ns:  # So a graph begins: what could not be saved before is no matter of what it saves.
+            with self._moved:
+                self._refused.pop(thread, None)
         with self._reading(thread) as opened:
             if opened is None:
                 self._known(thread).hand_out(Key(ns, ""))
@@ -314,11 +317,12 @@ class Threads:
         """Whether that checkpoint was read here. Any other was made here, and is saved, or is about to be."""
         return (thread, id_) in self._read
 
-    def settle(self, thread: str, id_: str, error: BaseException | None = None) -> None:
-        """Say that a checkpoint was saved, or why it could not be."""
+    def settle(self, thread: str, error: BaseException | None = None) -> None:
+        """Say that a checkpoint of a thread was saved, or why it could not be."""
         with self._moved:
+            self._refused.pop(thread, None)
             if error is not None:
-                self._refused[thread, id_] = error
+                self._refused[thread] = error
                 while len(self._refused) > _MOST_OPEN:
                     self._refused.pop(next(iter(self._refused)))
             self._moved.notify_all()
@@ -331,7 +335,7 @@ class Threads:
         until = time.monotonic() + _LONGEST_WAIT
         with self._moved:
             while not self._is_saved(thread, id_):
-                refused = self._refused.get((thread, id_))
+                refused = self._refused.get(thread)
                 left = until - time.monotonic()
                 if refused is not None or left <= 0:
                     why = (

@@ -167,6 +167,30 @@ def test_an_agent_that_is_cut_off_behind_a_tool_does_it_once(is_async):
 
 
 @colours
+def test_input_that_is_sent_again_is_refused_without_guard_too(is_async):
+    """It is not even saved: the thread goes on from where it stood."""
+
+    @tool
+    def transfer(cents: int) -> str:
+        """Moves money."""
+        did.append(f"transfer {cents}")
+        raise TimeoutError("the bank did not answer")
+
+    app = create_agent(
+        Scripted(calls=[[call("transfer", "c1", cents=100)]]), [transfer], middleware=[Durable()], checkpointer=Saver()
+    )
+    with pytest.raises(sf.InDoubt):
+        invoke(app, ASK, is_async=is_async)
+    with pytest.raises((sf.InDoubt, sf.StoreUnavailable), match=r"in doubt|could not be saved"):
+        invoke(app, ASK, is_async=is_async)
+    (run,) = sf.runs(workflow="agent.transfer")
+    run.settle("[c1]/transfer#1", happened="transferred")
+
+    assert invoke(app, None, is_async=is_async) == "all done"
+    assert did.count("transfer 100") == 1
+
+
+@colours
 def test_tools_are_called_side_by_side_and_told_apart_by_their_ids(is_async):
     app = agent(
         [
@@ -246,7 +270,7 @@ def test_questions_of_tools_side_by_side_are_put_at_once(is_async):
     app = agent([call("mail", "c1", to="Ada"), call("mail", "c2", to="Bob")], tools=[mail])
 
     asked = invoke(app, ASK, is_async=is_async)
-    assert [one.value["name"] for one in asked] == ["[c1]/mail#1.approval", "[c2]/mail#1.approval"]
+    assert sorted(one.value["name"] for one in asked) == ["[c1]/mail#1.approval", "[c2]/mail#1.approval"]
     answers = {one.id: "c1" in one.value["name"] for one in asked}
     with pytest.raises(sf.Denied):
         invoke(app, Command(resume=answers), is_async=is_async)

@@ -288,22 +288,30 @@ def test_nothing_is_executed_before_its_checkpoint_is_durable(is_async):
 @colours
 def test_nothing_is_executed_if_its_checkpoint_cannot_be_saved(is_async):
     class Full(Saver):
+        has_room = False
+
         def _save(self, config, checkpoint, metadata):
             save = super()._save(config, checkpoint, metadata)
-            thread, id_ = config["configurable"]["thread_id"], checkpoint["id"]
+            thread = config["configurable"]["thread_id"]
 
             def refuse():
-                with self._settling(thread, id_):
+                with self._settling(thread):
                     raise sf.StoreFull("the disk is full")
 
-            return save if metadata["step"] < 0 else refuse
+            return save if metadata["step"] < 0 or self.has_room else refuse
 
     def node(_: State) -> Any:
         return {"log": [charge("card")]}
 
+    full = Full()
     with pytest.raises(sf.StoreUnavailable, match="disk is full"):
-        invoke(line(node, saver=Full()), {"log": []}, is_async=is_async, durability="async")
+        invoke(line(node, saver=full), {"log": []}, is_async=is_async, durability="async")
     assert did == []
+    full.has_room = True
+
+    assert invoke(line(node, saver=full), {"log": []}, is_async=is_async, durability="async") == {
+        "log": ["charged card"]
+    }
 
 
 @colours

@@ -18,7 +18,7 @@ from langgraph.types import Command
 import surefoot as sf
 from surefoot.adapters.langgraph.nodes import Host, is_question, no_exit, task_of
 from surefoot.adapters.langgraph.private import DEFAULT_BOUND, DURABILITY, INTERRUPT, SCRATCHPAD, TASK_ID
-from surefoot.adapters.langgraph.saver import Saver, off_the_loop
+from surefoot.adapters.langgraph.saver import GUARDED, Saver, off_the_loop
 from surefoot.adapters.langgraph.unfinished import refuse_input
 from surefoot.engine.seams import one_of
 from surefoot.errors import UsageError
@@ -186,6 +186,9 @@ def _entered(
         durability = "exit"
     whole = ensure_config(merge_configs(graph.config, config))
     given = getattr(graph, _MARK).enter(given, whole, durability)
-    if TASK_ID not in whole["configurable"] and getattr(given, "resume", None) is None:
-        config = merge_configs(config, {"configurable": {_BRINGS_NO_ANSWER: True}})
-    return given, config
+    if TASK_ID in whole["configurable"]:
+        return given, config
+    notes = {GUARDED: True}
+    if getattr(given, "resume", None) is None:
+        notes[_BRINGS_NO_ANSWER] = True
+    return given, merge_configs(config, {"configurable": notes})

@@ -23,6 +23,7 @@ from surefoot.adapters.langgraph import serde as codec
 from surefoot.adapters.langgraph.nodes import Host, Task, task_of
 from surefoot.adapters.langgraph.private import CHECKPOINTER, SCRATCHPAD
 from surefoot.adapters.langgraph.saver import Saver
+from surefoot.adapters.langgraph.unfinished import refuse_input
 from surefoot.adapters.policy import Tool
 from surefoot.adapters.records import jsonable, result_of
 from surefoot.adapters.waiting import waiting_for
@@ -34,6 +35,10 @@ METADATA: Final = "surefoot"
 """Where a tool says in its own metadata how it is recorded, with the words of `sf.tool`."""
 _do: ContextVar[Callable[[], Any]] = ContextVar("surefoot_langgraph_do")
 _MOST_EXECUTIONS: Final = 1000
+
+
+# Without `guard`, nobody looks at what an agent is invoked with: new input is refused where it would be saved.
+Saver.on_input = staticmethod(refuse_input)  # type: ignore[method-assign]
 
 
 class Durable(AgentMiddleware[Any, Any]):

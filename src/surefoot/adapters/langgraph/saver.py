@@ -45,6 +45,10 @@ _DELTA: Final = "counters_since_delta_snapshot"
 _STRATEGIES: Final = ("keep_latest", "delete")
 
 
+GUARDED: Final = "__surefoot_guarded"
+"""In a config: what the graph was invoked with was looked at already."""
+
+
 class Newest(NamedTuple):
     """The newest checkpoint of the outermost graph of a thread."""
 
@@ -74,6 +78,10 @@ class Saver(BaseCheckpointSaver[Any]):
         self._memory = codec.Memory()
         self.hosts: dict[str, Any] = {}
         """Of the middleware, by name. LangGraph makes copies of a saver, which share these."""
+
+    @staticmethod
+    def on_input(saver: Saver, thread: str) -> None:
+        """Called before new input of a thread is saved. What records effects in nodes puts a check here (`middleware.py`)."""
 
     def __repr__(self) -> str:
         return f"Saver({self._threads.where!r})"
@@ -189,27 +197,30 @@ class Saver(BaseCheckpointSaver[Any]):
         """Encoded now; written when it is called."""
         thread, ns, parent = _place(config)
         id_ = checkpoint["id"]
-        with self._settling(thread, id_, begins=True):
+        is_input = metadata.get("source") == "input" and parent and not ns and GUARDED not in config["configurable"]
+        with self._settling(thread, begins=True):
             state = codec.encode_checkpoint(checkpoint, self.serde, self._memory, (thread, ns))
             meta = codec.encode_meta(get_serializable_checkpoint_metadata(config, metadata), self.serde)
 
         def save() -> RunnableConfig:
-            with self._settling(thread, id_):
+            with self._settling(thread):
+                if is_input:
+                    self.on_input(self, thread)
                 self._threads.save(thread, ns, id_, parent, state=state, meta=meta)
             return _config(thread, ns, id_)
 
         return save
 
     @contextmanager
-    def _settling(self, thread: str, id_: str, *, begins: bool = False) -> Iterator[None]:
+    def _settling(self, thread: str, *, begins: bool = False) -> Iterator[None]:
         """A node may wait for its checkpoint: it is told that it is durable, or why it will not be."""
         try:
             yield
         except BaseException as error:
-            self._threads.settle(thread, id_, error)
+            self._threads.settle(thread, error)
             raise
         if not begins:
-            self._threads.settle(thread, id_)
+            self._threads.settle(thread)
 
     def wait_for(self, thread: str, ids: Iterable[str]) -> None:
         """Return once these checkpoints are durable."""

@@ -25,13 +25,33 @@ def store(tmp_path):
     close_all()
 
 
-@pytest.fixture
-def unit():
-    return Unit("testgraph", "agent.node")
+@pytest.fixture(params=[False, True], ids=["looked for", "taken for new"])
+def unit(request):
+    """Each story, also where the host takes the unit for new, as it does at first: nothing is read before its first call."""
+    found = Unit("testgraph", "agent.node")
+    found.new = request.param
+    found.begun = set()
+    return found
 
 
-def run(unit, body, name="chat-1:node:1", ready=lambda: None, *, is_new=False):
-    return unit.run(name, body, store=None, labels=LABELS, ready=ready, is_new=is_new)
+def is_new(unit, name):
+    """A host knows what it has begun itself."""
+    known = name in unit.begun
+    unit.begun.add(name)
+    return unit.new and not known
+
+
+def runs():
+    """A unit without calls does not even make a store."""
+    try:
+        return sf.runs()
+    except sf.NotFound:
+        return []
+
+
+def run(unit, body, name="chat-1:node:1", ready=lambda: None, *, new=None):
+    new = is_new(unit, name) if new is None else new
+    return unit.run(name, body, store=None, labels=LABELS, ready=ready, is_new=new)
 
 
 did: list[str] = []
@@ -59,7 +79,7 @@ def test_a_unit_without_calls_leaves_nothing_and_waits_for_nothing(unit):
     value = object()
 
     assert run(unit, lambda: value, ready=pytest.fail) is value
-    assert sf.runs() == []
+    assert runs() == []
 
 
 def test_a_unit_with_calls_is_answered_and_not_executed_again(unit):
@@ -78,8 +98,10 @@ def test_tasks_are_hosted_as_blocking_code_is(unit):
         return await acharge("card")
 
     async def twice():
-        first = await unit.run_async("r", body, store=None, labels=LABELS, ready=lambda: None)
-        return first, await unit.run_async("r", pytest.fail, store=None, labels=LABELS, ready=lambda: None)
+        first = await unit.run_async("r", body, store=None, labels=LABELS, ready=lambda: None, is_new=is_new(unit, "r"))
+        return first, await unit.run_async(
+            "r", pytest.fail, store=None, labels=LABELS, ready=lambda: None, is_new=is_new(unit, "r")
+        )
 
     assert asyncio.run(twice()) == ("charged card", "charged card")
     assert did == ["card"]
@@ -105,7 +127,7 @@ def test_an_exception_before_the_first_call_leaves_nothing(unit):
     with pytest.raises(ZeroDivisionError):
         run(unit, lambda: 1 / 0)
 
-    assert sf.runs() == []
+    assert runs() == []
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -136,7 +158,9 @@ def test_a_step_whose_failure_ended_the_unit_is_made_again_with_it(unit, is_asyn
 
     def attempt():
         if is_async:
-            return asyncio.run(unit.run_async("r", tasks, store=None, labels=LABELS, ready=lambda: None))
+            return asyncio.run(
+                unit.run_async("r", tasks, store=None, labels=LABELS, ready=lambda: None, is_new=is_new(unit, "r"))
+            )
         return run(unit, body, name="r")
 
     for _ in range(2):
@@ -182,7 +206,7 @@ def test_the_run_is_created_only_when_its_host_is_ready(unit):
     run(unit, body, ready=lambda: order.append("ready"))
 
     assert order == ["body", "ready"]
-    run(Unit("testgraph", "agent.other"), lambda: charge("again"), name="other", ready=lambda: order.append(did[-1]))
+    run(unit, lambda: charge("again"), name="other", ready=lambda: order.append(did[-1]))
     assert order == ["body", "ready", "card"]
 
 
@@ -193,7 +217,7 @@ def test_nothing_is_executed_if_its_host_cannot_be_ready(unit):
     with pytest.raises(StoreUnavailable, match="could not be saved"):
         run(unit, lambda: charge("card"), ready=refuses)
 
-    assert did == [] == sf.runs()
+    assert did == [] == runs()
 
 
 def test_a_stop_is_a_stop_whatever_the_unit_makes_of_it(unit):
@@ -264,7 +288,7 @@ def test_one_that_was_executed_before_all_the_same_is_gone_on_with(unit, ends):
         bodies.append("begun")
         return charge("card")
 
-    assert run(unit, body, is_new=True) == ("before" if ends else "charged card")
+    assert run(unit, body, new=True) == ("before" if ends else "charged card")
     assert did == ["card"]
     assert len(bodies) == (1 if ends else 2)
 

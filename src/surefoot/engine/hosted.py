@@ -12,19 +12,24 @@ differs from the run of a workflow in this:
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
+from surefoot.core.command import Returned
 from surefoot.core.history import PastEffect, PastState
 from surefoot.engine.declare import current
 from surefoot.engine.declare.plan import Hosted, Options, Plan
 from surefoot.engine.declare.registry import Definition
 from surefoot.engine.declare.signals import ReleaseSignal
 from surefoot.engine.drive import start
+from surefoot.engine.drive.start import Begun
 from surefoot.engine.operate.handle import Run
 from surefoot.engine.process import config
 from surefoot.engine.process.runtime import Runtime
+from surefoot.engine.session.session import Session
 from surefoot.errors import SurefootError, ValueRejected
 
 
@@ -41,7 +46,7 @@ class Unit:
         stored: Callable[[Any], Any] | None = None,
         given: Callable[[Any], Any] | None = None,
     ) -> None:
-        self._stored, self._given = stored or _itself, given or _itself
+        self.stored, self.given = stored or _itself, given or _itself
         self._definition = Definition(_nothing, name=name, hosted=host)
         self._plan = self._definition.plan("unit", (), {})
 
@@ -54,83 +59,146 @@ class Unit:
         `ready` returns once the run may be created; it may block. `is_new`: it was hardly executed before, so that there is
         nothing to look for; if it was, that is found out at its first call, and it begins anew.
         """
-        failed = _Failed()
-
-        def executed() -> Any:
-            try:
-                value = body()
-            except Exception as error:  # noqa: BLE001 - what it means is the framework's affair
-                raise failed.noted(error) from None
-            return self._recorded(value)
-
-        runtime, options = config.runtime(store, create=True), Options(labels=dict(labels))
+        one = _Execution(self, run, store, labels, ready)
+        begun: Begun | None = None
+        if is_new:
+            session, found = one.dormant(body)
+            if session is None:
+                return found
+            begun = Begun(session, found)
         try:
-            return self._given(start.run_blocking(runtime, self._planned(executed, ready, is_new=is_new), run, options))
+            plan = one.planned(partial(one.executed, body))
+            return self.given(start.run_blocking(one.runtime(), plan, run, one.options, begun=begun))
         except _Unrecorded as unrecorded:
             return unrecorded.value
         finally:
-            if failed.at:
-                self._reopen(runtime, run, failed.at)
+            if one.failed_at:
+                one.reopen()
 
     async def run_async(
         self, run: str, body: Callable[[], Awaitable[Any]], *, store: str | None, labels: Mapping[str, str],
         ready: Callable[[], object], is_new: bool = False,
     ) -> Any:  # fmt: skip
         """The same for tasks."""
-        failed = _Failed()
+        from surefoot.engine.drive import acts_async  # Blocking units do without asyncio.
 
-        async def executed() -> Any:
-            try:
-                value = await body()
-            except Exception as error:  # noqa: BLE001 - as above
-                raise failed.noted(error) from None
-            return self._recorded(value)
-
-        runtime, options = config.runtime(store, create=True), Options(labels=dict(labels))
-        planned = self._planned(executed, ready, is_new=is_new)
+        one = _Execution(self, run, store, labels, ready)
+        begun: Begun | None = None
+        if is_new:
+            session, found = await acts_async.invoke_dormant(partial(one.wake, body), body, one.ended)
+            if session is None:
+                return found
+            begun = Begun(session, found)
         try:
-            return self._given(await start.run_async(runtime, planned, run, options))
+            plan = one.planned(partial(one.executed_async, body))
+            return self.given(await start.run_async(one.runtime(), plan, run, one.options, begun=begun))
         except _Unrecorded as unrecorded:
             return unrecorded.value
         finally:
-            if failed.at:
-                from surefoot.engine.drive import acts_async
+            if one.failed_at:
+                await acts_async.hop(one.reopen)
 
-                await acts_async.hop(self._reopen, runtime, run, failed.at)
+    def planned(self, hosted: Hosted) -> Plan:
+        plan = self._plan
+        return Plan(plan.definition, plan.args, plan.digest, plan.secrets, plan.defaults, hosted)
 
-    def _reopen(self, runtime: Runtime, run: str, address: str) -> None:
-        """The call whose failure has ended the unit is tried again with it, if it has provably done nothing."""
-        found = Run(runtime, run)
-        past = found.state().calls.get(address)
-        if past is None or past.state is not PastState.FAILED or (isinstance(past, PastEffect) and past.gave_up):
-            return
-        with suppress(SurefootError):  # Somebody else goes on with it already; or it cannot be tried again by itself.
-            found.retry(at=address, by=self._definition.hosted, note="the unit is executed again")
+    @property
+    def host(self) -> str:
+        return self._definition.hosted
 
-    def _recorded(self, value: Any) -> Any:
-        if current.get().session.state.created is None:
+
+class _Execution:
+    """One execution of a unit."""
+
+    def __init__(
+        self, unit: Unit, run: str, store: str | None, labels: Mapping[str, str], ready: Callable[[], object]
+    ) -> None:
+        self._unit, self._run, self._store, self._ready = unit, run, store, ready
+        self._labels = labels
+        self.failed_at = ""
+        """The call whose exception has ended it, where it was one."""
+
+    @property
+    def options(self) -> Options:
+        return Options(labels=dict(self._labels))
+
+    def runtime(self) -> Runtime:
+        return config.runtime(self._store, create=True)
+
+    def planned(self, body: Callable[[], Any]) -> Plan:
+        return self._unit.planned(Hosted(body, self._ready))
+
+    def wake(self, body: Callable[[], Any]) -> Session:
+        return start.wake(self.runtime(), self.planned(body), self._run, self.options)
+
+    def dormant(self, body: Callable[[], Any]) -> tuple[Session | None, Any]:
+        """Execute what may make no call. Without one: what it gave. Else its session, and what became of it."""
+        place = current.Dormant(partial(self.wake, body), threading.get_ident())
+        token = current.set_place(place)
+        value: Any = None
+        error: BaseException | None = None
+        try:
+            with current.driven:
+                value = body()
+        except BaseException as raised:
+            if place.awake is None:
+                raise
+            error = raised
+        finally:
+            current.reset(token)
+        if place.awake is None:
+            return None, value
+        session = current.session_of(place)
+        session.flight.function_ended()
+        return session, self.ended(session, value, error)
+
+    def executed(self, body: Callable[[], Any]) -> Any:
+        session = current.session_of(current.get())
+        try:
+            value = body()
+        except Exception as error:  # noqa: BLE001 - what it means is the framework's affair
+            raise self._released(session, error) from None
+        return self._stored(session, value)
+
+    async def executed_async(self, body: Callable[[], Awaitable[Any]]) -> Any:
+        session = current.session_of(current.get())
+        try:
+            value = await body()
+        except Exception as error:  # noqa: BLE001 - as above
+            raise self._released(session, error) from None
+        return self._stored(session, value)
+
+    def ended(self, session: Session, value: Any, error: BaseException | None) -> Returned | BaseException:
+        """What the end of a unit means for its run."""
+        if error is not None:
+            return self._released(session, error) if isinstance(error, Exception) else error
+        try:
+            return session.result(self._stored(session, value))
+        except BaseException as refused:  # noqa: BLE001 - decided by `conclusion.conclude`
+            return refused
+
+    def _stored(self, session: Session, value: Any) -> Any:
+        if session.state.created is None:
             raise ReleaseSignal(_Unrecorded(value))
         try:
-            return self._stored(value)
+            return self._unit.stored(value)
         except ValueRejected as error:
             raise ReleaseSignal(error) from None
 
-    def _planned(self, body: Callable[[], Any], ready: Callable[[], object], *, is_new: bool) -> Plan:
-        plan = self._plan
-        return Plan(plan.definition, plan.args, plan.digest, plan.secrets, plan.defaults, Hosted(body, ready, is_new))
-
-
-class _Failed:
-    """The call whose exception has ended a unit, where it was one."""
-
-    at = ""
-
-    def noted(self, error: Exception) -> ReleaseSignal:
-        place = current.get()
-        identity, address = place.session.failed_with
+    def _released(self, session: Session, error: Exception) -> ReleaseSignal:
+        identity, address = session.failed_with
         if identity == id(error):
-            self.at = address
+            self.failed_at = address
         return ReleaseSignal(error)
+
+    def reopen(self) -> None:
+        """The call whose failure has ended the unit is tried again with it, if it has provably done nothing."""
+        found = Run(self.runtime(), self._run)
+        past = found.state().calls.get(self.failed_at)
+        if past is None or past.state is not PastState.FAILED or (isinstance(past, PastEffect) and past.gave_up):
+            return
+        with suppress(SurefootError):  # Somebody else goes on with it already; or it cannot be tried again by itself.
+            found.retry(at=self.failed_at, by=self._unit.host, note="the unit is executed again")
 
 
 class _Unrecorded(Exception):

@@ -61,8 +61,6 @@ class Hosted(Struct, frozen=True):
     """In place of the workflow's function."""
     ready: Callable[[], object]
     """Called before the run is created, in a thread that may block: what names the run in the framework is durable then."""
-    is_new: bool = False
-    """Whether it was hardly executed before: then nothing is read before its first call."""
 
 
 def check_id(run: object) -> None:

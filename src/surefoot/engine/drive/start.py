@@ -89,10 +89,19 @@ class Parked(Struct, frozen=True):
     why: str
 
 
+class Begun(Struct, frozen=True):
+    """A hosted unit that was executed, and has asked for its run on the way."""
+
+    session: Session
+    outcome: Returned | BaseException
+
+
 class Start:
     """One `.run(id, …)`."""
 
-    def __init__(self, runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None) -> None:
+    def __init__(
+        self, runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None, begun: Begun | None = None
+    ) -> None:
         check_id(run)
         _refuse_self(run)
         self._runtime = runtime
@@ -102,6 +111,7 @@ class Start:
         self._creates = plan.args is not None
         self._found = found
         """As it was just read."""
+        self._begun = begun
         self._session: Session | None = None
         self._driver = ""
         """Who is waited for, in words."""
@@ -135,11 +145,11 @@ class Start:
 
     def _tried(self) -> Routine[Tried | Parked]:
         """Create the run, or look at what is there."""
+        if self._begun is not None:
+            return (yield from self._ended(self._begun))
         hosted = self._plan.hosted
         if self._creates and hosted is None:
             return (yield from self._driven(RunState(self._run), None, created_entry(self._plan, self._options)))
-        if self._creates and hosted is not None and hosted.is_new:
-            return (yield from self._driven(RunState(self._run), None))
         runtime, options = self._runtime, self._options
         found, self._found = self._found, None
         found = found or (yield Do(partial(journal.load, runtime.store, self._run)))
@@ -173,6 +183,15 @@ class Start:
         if isinstance(outcome, Exists | Suspended | Lost | Driven):
             return outcome
         return Answer(answer(session, outcome))
+
+    def _ended(self, begun: Begun) -> Routine[Tried]:
+        """What was executed already has come to its end."""
+        session, self._session = begun.session, begun.session
+        self._begun, self._creates = None, False
+        ending = yield Within(Frame(session), _enlisted(session, _concluded(session, begun.outcome)))
+        if isinstance(ending, Exists | Suspended | Lost | Driven):
+            return ending
+        return Answer(answer(session, ending))
 
     def _stepped_back(self, error: JournalCorrupt) -> Routine[None]:
         self._fallbacks += 1
@@ -302,7 +321,22 @@ def _invoked(session: Session, plan: Plan) -> Routine[Drive]:
         args, kwargs = recorded_arguments(session, plan)
         body = partial(plan.definition.fn, *args, **kwargs)
     outcome = yield Invoke(session, body)
+    return (yield from _concluded(session, outcome))
+
+
+def _concluded(session: Session, outcome: Returned | BaseException) -> Routine[Drive]:
     return session.stops.lost or (yield from conclude(session, outcome))
+
+
+def wake(runtime: Runtime, plan: Plan, run: str, options: Options) -> Session:
+    """The session of a hosted unit that comes to its first call. It is new, and is not rehearsed."""
+    check_id(run)
+    session = session_for(runtime, plan, RunState(run), None)
+    if plan.hosted is not None:
+        session.claim.birth = Birth(created_entry(plan, options), plan.hosted.ready)
+    if not runtime.enlist(session):
+        session.stops.lost = Lost("this process drives it already")  # This one begins anew, behind that one.
+    return session
 
 
 def _told_parent(session: Session, ending: Drive) -> Routine[None]:
@@ -322,15 +356,19 @@ def _refuse_self(run: str) -> None:
         raise place.session.stops.misuse(f"run {run} was started from inside itself; it would wait for ever")
 
 
-def run_blocking(runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None) -> Any:
+def run_blocking(
+    runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None, begun: Begun | None = None
+) -> Any:
     with at(runtime.store.url):
-        return perform.run(Start(runtime, plan, run, options, found).loop())
+        return perform.run(Start(runtime, plan, run, options, found, begun).loop())
 
 
-async def run_async(runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None) -> Any:
+async def run_async(
+    runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None, begun: Begun | None = None
+) -> Any:
     """The same for tasks."""
     from surefoot.engine.drive import acts_async, perform_async  # Blocking programs do without asyncio.
 
     await acts_async.admitted(runtime)
     with at(runtime.store.url):
-        return await perform_async.run(Start(runtime, plan, run, options, found).loop())
+        return await perform_async.run(Start(runtime, plan, run, options, found, begun).loop())

@@ -165,3 +165,19 @@ def test_a_booking_agent_killed_before_its_tools_act_pays_and_mails_once(lines):
     assert len(lines_with("reserve", before, after.stdout)) == 1
     assert Path("outbox.txt").read_text().count("ada@example.org") == 1
     assert len(json.loads(Path("bank.json").read_text())) == 1
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_graph_killed_in_a_node_refunds_and_mails_once(answered):
+    """LangGraph executes a node again from its first line; what it did is not done again."""
+    pytest.importorskip("langgraph", reason="pip install 'surefoot[langgraph]'")
+    asked = run("refund_graph.py") if answered else None
+    killed_after(1, "refund_graph.py", *["yes"] * answered, "--slow", "0.4")
+    after = run("refund_graph.py")
+    if not answered:
+        asked, after = after, run("refund_graph.py", "yes")
+
+    assert "waiting for an answer: Run refund#1?" in asked.stdout, asked.stderr
+    assert after.stdout.splitlines()[-1] == "ticket 81: re_1, ada@example.org has mail", after.stderr
+    assert Path("outbox.txt").read_text().count("ada@example.org") == 1
+    assert len(json.loads(Path("bank.json").read_text())) == 1

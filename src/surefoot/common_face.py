@@ -38,6 +38,6 @@ __all__ = [
     "AsyncWorkflow", "Backoff", "Decision", "Effect", "Generation", "JournalEntry", "MapResult", "Queue",
     "RecordedCall", "ResumePlan", "Run", "Secret", "Worker", "Workflow", "alerts", "attempt", "configure",
     "continue_as_new", "effect", "happened", "key", "not_happened", "now", "outside", "partial", "patched", "progress",
-    "publish", "random", "register", "removed", "run_id", "saga", "scope", "step", "timeout", "tool", "transaction", "unknown",
-    "upcast", "uuid4", "workflow", "wrap",
+    "publish", "random", "register", "removed", "run_id", "saga", "scope", "step", "timeout", "tool", "transaction",
+    "unknown", "upcast", "uuid4", "workflow", "wrap",
 ]  # fmt: skip

@@ -24,6 +24,7 @@ VERBS = {
     "doctor",
     "export",
     "inspect",
+    "langgraph",
     "mcp",
     "preflight",
     "prune",

@@ -93,7 +93,7 @@ def test_every_kind_round_trips_and_has_its_number_for_ever():
         40: "ValueNoted", 41: "Progressed", 42: "Published", 43: "TimerSet", 44: "TimerFired",
         45: "WaitStarted", 46: "EventSent", 47: "EventTaken", 48: "WaitExpired", 49: "ChildEnded",
         50: "WorldSeen", 51: "DriftAccepted", 52: "QuestionAsked", 53: "AnswerGiven", 54: "QuestionExpired",
-        60: "GenerationSaved", 61: "StoreAdopted",
+        60: "GenerationSaved", 61: "StoreAdopted", 70: "ThreadSaved", 71: "ThreadWrote", 72: "ThreadCleared",
     }  # fmt: skip
 
 

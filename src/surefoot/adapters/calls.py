@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import surefoot.aio as sf
@@ -16,13 +16,16 @@ def recorded(
     name: str,
     schema: Mapping[str, Any],
     said: Tool,
-    body: Callable[..., Awaitable[Any]],
+    body: Callable[..., Any],
     *,
     approve: bool = False,
     timeout: Duration | None = None,
     fn: Any = None,
-) -> Callable[..., Awaitable[Any]]:
-    """`schema`: of its arguments, as JSON schema. `fn`: the user's own function, whose guard clauses count."""
+) -> Callable[..., Any]:
+    """`schema`: of its arguments, as JSON schema. `fn`: the user's own function, whose guard clauses count.
+
+    The call has the colour of `body`.
+    """
     body.__name__ = body.__qualname__ = name
     body.__module__ = "tool"
     found = signature(_parameters(schema))
@@ -47,13 +50,15 @@ def recorded(
     if said.check is not None:
         call.check(policy.some_of(said.check))
     if said.undo is not None:
-        call.undo(_undoing(said.undo))
+        call.undo(_undoing(said.undo, is_async=inspect.iscoroutinefunction(body)))
     return as_tool(call, fn)
 
 
-def _undoing(undo: Callable[..., Any]) -> Callable[..., Any]:
+def _undoing(undo: Callable[..., Any], *, is_async: bool) -> Callable[..., Any]:
     """It gets what the tool gave, without what is recorded beside it."""
     taking = policy.some_of(undo)
+    if not is_async:
+        return lambda *, result, **arguments: taking(**arguments, result=contexts.result_in(result))
 
     async def undone(*, result: Any, **arguments: Any) -> Any:
         found = taking(**arguments, result=contexts.result_in(result))

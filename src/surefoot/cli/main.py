@@ -43,6 +43,7 @@ VERBS = {
     "backup": ("surefoot.cli.backup:backup", "Copy the store while it is in use, and verify the copy."),
     "export": ("surefoot.cli.export:export", "Write a run to one file that proves itself."),
     "mcp": ("surefoot.cli.mcp:mcp", "Let an agent look at runs, over MCP. Reading only."),
+    "langgraph": ("surefoot.cli.langgraph.group:langgraph", "Threads of LangGraph: import them from its own savers."),
 }
 
 EXIT_CODES = {

@@ -132,6 +132,8 @@ class RunCreated(Entry, frozen=True):
     """Whether the name was given with `name=`: then the name alone identifies the workflow."""
     defaults: Value = NOTHING
     """The defaults of the parameters that were not passed, by name. Not part of the digest."""
+    hosted: str = ""
+    """The framework that decides when it is executed, and hands in what is executed; empty: it is a workflow's."""
 
 
 class RunAdopted(Entry, frozen=True):
@@ -619,6 +621,40 @@ class StoreAdopted(Entry, frozen=True):
     """Unfinished runs that may have lost entries."""
 
 
+class ThreadSaved(Entry, frozen=True):
+    """One checkpoint of a thread of a framework that keeps its own state: a whole state, not what changed."""
+
+    ns: str
+    """Which graph within the thread; empty: the outermost."""
+    id: str
+    parent: str
+    """The checkpoint it came from, in the same namespace; empty: none."""
+    state: Value
+    meta: Value
+    host: str
+    pid: int
+    adopted: str = ""
+    """Hex: the seal of the last `StoreAdopted` at that time, if there was one."""
+
+
+class ThreadWrote(Entry, frozen=True):
+    """What a task of a thread gave, before the next checkpoint has it."""
+
+    ns: str
+    id: str
+    """The checkpoint that the task belongs to. It may be saved later than this."""
+    task: str
+    path: str
+    value: Value
+    """Triples of number, channel and value. Numbers below zero are for channels that the framework reserves."""
+
+
+class ThreadCleared(Entry, frozen=True):
+    """First in a journal of a thread that was rewritten: what stood here before was deleted, or set aside as damaged."""
+
+    why: str
+
+
 KINDS: Final[dict[int, type[Entry]]] = {
     1: RunCreated,
     2: RunAdopted,
@@ -669,9 +705,12 @@ KINDS: Final[dict[int, type[Entry]]] = {
     54: QuestionExpired,
     60: GenerationSaved,
     61: StoreAdopted,
+    70: ThreadSaved,
+    71: ThreadWrote,
+    72: ThreadCleared,
 }
 
-BY_PARTS: Final = ("args", "value", "state", "details", "defaults")
+BY_PARTS: Final = ("args", "value", "state", "details", "defaults", "meta")
 """The fields of entries that may be kept by parts. Failures are not: people need to read them in any case."""
 
 KIND_OF: Final[dict[type[Entry], int]] = {cls: number for number, cls in KINDS.items()}

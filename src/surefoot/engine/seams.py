@@ -1,7 +1,8 @@
 """What adapters may use of the engine, besides the public names of surefoot: these names, and nothing else.
 
 A framework's loop runs in a workflow: model calls are steps, tools are steps or effects, each under a label that is on
-record. So an adapter asks whether it is in a run, opens strands, and makes calls out of functions that it does not own.
+record. So an adapter asks whether it is in a run, opens strands, and makes calls out of functions that it does not own. A
+framework that keeps its own state is a host: what it executes is a run, unit by unit (`hosted.py`).
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from surefoot.core import values
-from surefoot.core.choice import OnCrash, one_of
+from surefoot.core import registry, values
+from surefoot.core.choice import OnCorruption, OnCrash, one_of
+from surefoot.core.forms import dump, load
 from surefoot.core.retry import Backoff
 from surefoot.core.timer import Duration
+from surefoot.core.values import decode, encode, encode_objects, register
+from surefoot.core.visible import visible
 from surefoot.engine.declare import current
 from surefoot.engine.declare.call_spec import CallSpec
 from surefoot.engine.declare.current import Place
 from surefoot.engine.declare.declared import Declared, declared
 from surefoot.engine.declare.signals import ReleaseSignal, RunSignal
+from surefoot.engine.hosted import Unit
 from surefoot.engine.process.observer import Observer, observers
 from surefoot.engine.verbs.strands import Strand
 from surefoot.errors import SurefootError, UsageError, ValueRejected
@@ -28,9 +33,10 @@ E = TypeVar("E", bound=UsageError)
 F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
-    "Backoff", "Declared", "Duration", "Observer", "OnCrash", "ReleaseSignal", "RunSignal", "Strand", "as_tool",
-    "declared", "driver", "hear", "in_call", "in_run", "key_or_none", "one_of", "place_name", "refused", "replays",
-    "signature", "storable", "warn_once",
+    "Backoff", "Declared", "Duration", "Observer", "OnCorruption", "OnCrash", "ReleaseSignal", "RunSignal", "Strand",
+    "Unit", "as_tool", "declared", "decode", "driver", "dump", "encode", "encode_objects", "hear", "in_call", "in_run",
+    "is_registered", "key_or_none", "load", "one_of", "place_name", "refused", "register", "replays", "signature",
+    "storable", "visible", "warn_once",
 ]  # fmt: skip
 
 
@@ -92,6 +98,12 @@ def storable(value: object) -> bool:
     except (ValueRejected, SurefootError):
         return False
     return True
+
+
+def is_registered(cls: type) -> bool:
+    """Whether the user has said how a class is stored."""
+    known = registry.BY_CLASS.get(cls)
+    return known is not None and not known.automatic
 
 
 def signature(names: Mapping[str, object]) -> inspect.Signature | None:

@@ -329,8 +329,10 @@ class Upkeep(Protocol):
     def quarantined(self, run: str) -> list[Record]:
         """The records of a run that rewrites archived, in the order of archiving, as far as they can be read."""
 
-    def names(self) -> list[str]:
-        """Every journal with anything left: runs and others, with or without a head."""
+    def names(self, prefix: str = "") -> list[str]:
+        """Every journal with anything left: runs and others, with or without a head. `prefix`: only those whose names
+        begin with it, by index.
+        """
 
     def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
         """Records of all journals after a position of the store, as found, unverified, in the order written."""

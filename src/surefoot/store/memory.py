@@ -133,9 +133,9 @@ class MemoryStore(Derived):
         with self._locked():
             return list(self._quarantine.get(run, []))
 
-    def names(self) -> list[str]:
+    def names(self, prefix: str = "") -> list[str]:
         with self._locked():
-            return list(self._journals)
+            return [name for name in self._journals if name.startswith(prefix)]
 
     def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
         with self._locked():

@@ -40,6 +40,14 @@ def is_run(name: str) -> bool:
     return not name.startswith(RESERVED)
 
 
+def between(prefix: str) -> tuple[str, str]:
+    """The first name that can begin so, and the first behind all that do, in the order of their UTF-8 bytes."""
+    last = ord(prefix[-1]) + 1
+    if not 0 < last <= sys.maxunicode or 0xD800 <= last < 0xE000:
+        raise UsageError(f"names({prefix!r}): a prefix ends in a character that another one follows.")
+    return prefix, prefix[:-1] + chr(last)
+
+
 def matches(query: RunQuery, row: IndexRow | None) -> bool:
     """Whether a run passes a filter. Without a row it does: the filter cannot exclude it."""
     return row is None or (

@@ -717,6 +717,17 @@ class StoreContract:
         assert listed(store) == ["r"]
         assert_whole(store, hidden.run, 1)
 
+    def test_names_with_a_prefix_are_those_that_begin_so(self, store: Store) -> None:
+        """Threads of an adapter are found among thousands of runs, without reading their names."""
+        begin = f"{RESERVED}thread{RESERVED}"
+        threads = [begin, f"{begin}a", f"{begin}\U0010ffff", f"{begin}%", f"{begin}_"]
+        others = ["thread", f"{RESERVED}thread", f"{RESERVED}thread{chr(ord(RESERVED) + 1)}", f"{RESERVED}store", "r"]
+        store.append([Writer(store, name).append(b"1") for name in [*threads, *others]])
+
+        assert sorted(store.names(begin)) == sorted(threads)
+        assert store.names(f"{begin}b") == []
+        assert sorted(store.names("")) == sorted(store.names()) == sorted([*threads, *others])
+
     def test_runs_without_a_row_are_told(self, store: Store) -> None:
         """Workers look for work in the index, and would never find them."""
         hidden = Writer(store, f"{RESERVED}checkpoint{RESERVED}nightly")

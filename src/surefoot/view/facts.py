@@ -437,6 +437,13 @@ def export(found: Exported) -> Facts:
     return Facts(msgspec.structs.asdict(found))
 
 
+def imported(outcomes: Iterable[Any], source: str) -> Facts:
+    """What became of each thread that was to be imported."""
+    from msgspec.structs import asdict
+
+    return Facts(source=source, threads=[asdict(one) for one in outcomes])
+
+
 def backup(made: Backup) -> Facts:
     return Facts(**msgspec.structs.asdict(made), verified=True)
 
@@ -460,10 +467,10 @@ def _candidate(one: Candidate) -> Facts:
     return _of(left, "run workflow status entries created ended labels", run=one.run, created=created, ended=ended)
 
 
-def adoption(found: Adoption, checkpoints: list[str]) -> Facts:
+def adoption(found: Adoption, checkpoints: list[str], threads: list[str]) -> Facts:
     """An older state of the store that was accepted."""
-    names = "expected found fell_back hopeless checkpoints"
-    return _of(found, names, fell_back=found.unfinished, checkpoints=checkpoints)
+    names = "expected found fell_back hopeless checkpoints threads"
+    return _of(found, names, fell_back=found.unfinished, checkpoints=checkpoints, threads=threads)
 
 
 def giving_up(run: str) -> Facts:

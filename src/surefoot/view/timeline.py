@@ -101,6 +101,10 @@ def _error(data: Data) -> str:
     return f"{error.get('type')}: {error.get('message')}{again}{_attempt(data)}"
 
 
+def _checkpoint(data: Data) -> str:
+    return f"{data.get('id')}" + (f" of {data['ns']}" if data.get("ns") else "")
+
+
 def _by(data: Data) -> str:
     return f"by {data.get('by')}" + (f": {data['note']}" if data.get("note") else "")
 
@@ -228,5 +232,8 @@ _WORDS: Final = {
     "AnswerGiven": _Words("answered", lambda data: f"{_value(data)} {_by(data)}"),
     "QuestionExpired": _Words("question expired", lambda _: "nobody answered in time"),
     "GenerationSaved": _Words("generation saved", lambda data: f"number {data.get('generation')}"),
+    "ThreadSaved": _Words("checkpoint saved", _checkpoint),
+    "ThreadWrote": _Words("task wrote", lambda data: f"{_checkpoint(data)}, task {data.get('task')}"),
+    "ThreadCleared": _Words("CLEARED", lambda data: str(data.get("why", "")), loud=True),
     "StoreAdopted": _Words("OLDER STATE adopted", lambda data: f"by {data.get('by')}: {data.get('reason')}", loud=True),
 }

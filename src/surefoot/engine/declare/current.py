@@ -218,6 +218,30 @@ class Place:
         )
 
 
+class Dormant(Place):
+    """The place of a unit that may make no call at all: what drives its run is made when it is first asked for."""
+
+    __slots__ = ("_lock", "_wake", "awake")
+
+    def __init__(self, wake: Callable[[], Context], owner: object) -> None:
+        self._wake, self._lock = wake, threading.Lock()
+        self.awake: Context | None = None
+        """What drives the run, once there is something to drive."""
+        self.scope, self.segment, self.owner = Scope(), 1, owner  # Its run is new, so this is its first segment.
+        self.home, self._trio = running_loop(), trio_task()
+        self._thread = this_thread() if isinstance(owner, int) else None
+        self.parent = self.inside = self.stop = None
+        self.line, self.called, self.lent_to, self.undoing = Line(), "", None, False
+
+    @property
+    def session(self) -> Context:  # type: ignore[override]
+        if self.awake is None:
+            with self._lock:
+                if self.awake is None:  # Another thread may have been quicker.
+                    self.awake = self._wake()
+        return self.awake
+
+
 def session_of(place: Place) -> Session:
     """For modules of the embedded engine, which know that they made the place."""
     return cast("Session", place.session)
@@ -295,8 +319,8 @@ def whoami() -> object:
     return sys.modules["asyncio"].current_task(loop) or threading.get_ident()
 
 
-_HANDING_OVER = frozenset({"to_thread", "run_sync_in_worker_thread"})
-"""The coroutines of asyncio and anyio that run a function in a thread with a copy of the context."""
+_HANDING_OVER = frozenset({"to_thread", "run_sync_in_worker_thread", "run_in_executor"})
+"""The coroutines of asyncio, anyio and LangChain that run a function in a thread with a copy of the context."""
 _LOOKS = 200
 
 

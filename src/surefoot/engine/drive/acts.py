@@ -113,6 +113,7 @@ def append(session: Session, *entries: Any) -> None:
 def go_live(session: Session) -> None:
     """Claim the run: effects may happen from here on."""
     with session.claim.lock:
+        session.claim.prepare()
         refused = None if session.claim.live else session.stops.lost or claim(session)
     if not (refused is None or isinstance(refused, Claimed)):
         raise session.claim.refused(refused)

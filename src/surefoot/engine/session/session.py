@@ -79,6 +79,8 @@ class Session:
         self.is_gate = False
         """A rehearsal before a drive: each branch ends at its first call without an outcome; nothing looks or asks."""
         self.seen_changes = 0
+        self.failed_with = 0, ""
+        """The exception that a call has raised last, by its identity, and the address of that call."""
         mask = self.mask = Mask()
         """The secrets that were passed to this run and its calls here: no recorded or shown text contains them."""
         self.originals = Originals()
@@ -275,7 +277,9 @@ class Session:
         if type(ending) is Failed:
             if ending.cause is not None:
                 originals.log(self.run, ending.cause, self.mask)
-            raise self.revive(ending)
+            error = self.revive(ending)
+            self.failed_with = id(error), place.called
+            raise error
         if type(ending) is Halted:
             raise self.stops.stopped(place, ending.stop)
         raise self.stops.felt(place, CancelSignal())  # CalledOff

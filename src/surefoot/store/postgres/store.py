@@ -59,7 +59,7 @@ from surefoot.store.postgres.sightings import Moment, Sighting, Sightings
 from surefoot.store.postgres.signs import Signs
 from surefoot.store.postgres.wire import Param, boolean, integer, integers, raw, raws, storable, text, texts
 from surefoot.store.rows import FIELDS, from_values, to_values
-from surefoot.store.rules import check_positions
+from surefoot.store.rules import between, check_positions
 from surefoot.store.sound import Sound
 from surefoot.store.wishes import PlaceTaken, Wish, grant, settled
 
@@ -98,6 +98,10 @@ _HEAD_OR_RECORD: Final = (_number, *[_number_or_none] * 6, lambda value: value, 
 _RECORD: Final = (*[_number] * 7, _bytes, _bytes)
 _QUARANTINED: Final = b"SELECT " + _FIELDS + b" FROM surefoot.quarantine WHERE run = $1 ORDER BY n"
 _NAMES: Final = b"SELECT run FROM surefoot.heads UNION SELECT run FROM surefoot.entries"
+_NAMES_FROM: Final = (
+    b"SELECT run FROM surefoot.heads WHERE run >= $1 AND run < $2 "
+    b"UNION SELECT run FROM surefoot.entries WHERE run >= $1 AND run < $2"
+)
 _PARTS: Final = b"SELECT id, kind, codec, size, body FROM surefoot.parts WHERE id = ANY ($1)"
 _PART: Final = (_bytes, _number, _number, _number, _bytes)
 _PART_IDS: Final = b"SELECT id FROM surefoot.parts"
@@ -388,8 +392,11 @@ class PostgresStore(Derived):
     def quarantined(self, run: str) -> list[Record]:
         return [Record(run, *row) for row in self._ask(_QUARANTINED, (text(run),), _RECORD)]
 
-    def names(self) -> list[str]:
-        return [run for (run,) in self._ask(_NAMES, (), (_words,), slow=True)]
+    def names(self, prefix: str = "") -> list[str]:
+        if not prefix:
+            return [run for (run,) in self._ask(_NAMES, (), (_words,), slow=True)]
+        first, behind = between(prefix)
+        return [run for (run,) in self._ask(_NAMES_FROM, (text(first), text(behind)), (_words,), slow=True)]
 
     def part_ids(self) -> list[bytes]:
         return [name for (name,) in self._ask(_PART_IDS, (), (_bytes,), slow=True)]

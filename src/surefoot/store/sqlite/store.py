@@ -50,7 +50,7 @@ from surefoot.store.derived import Derived
 from surefoot.store.liveness import Liveness
 from surefoot.store.pages import NEWEST, Placed, collect, listed
 from surefoot.store.rows import FIELDS, from_values, to_values
-from surefoot.store.rules import check_positions
+from surefoot.store.rules import between, check_positions
 from surefoot.store.sound import Sound
 from surefoot.store.sqlite import guard, lanes
 from surefoot.store.sqlite.files import (
@@ -97,6 +97,10 @@ _INDEX_ROW: Final = f"({'?, ' * (len(COLUMNS['runs']) - 1)}(SELECT n FROM heads 
 _LABEL: Final = "INSERT OR IGNORE INTO run_labels (name, value, n, run) SELECT ?, ?, n, run FROM heads WHERE run = ?"
 _RECORDS: Final = f"SELECT {', '.join(ENTRY[2:])} FROM entries WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - our own names
 _HEAD: Final = "SELECT seq, seal FROM heads WHERE run = ?"
+_NAMES: Final = "SELECT run FROM heads UNION SELECT run FROM entries"
+_NAMES_FROM: Final = (
+    "SELECT run FROM heads WHERE run >= ? AND run < ? UNION SELECT run FROM entries WHERE run >= ? AND run < ?"
+)
 # A head is found by its run's name in the index, and listed by its row in the table. If one flipped bit makes the two
 # disagree, a run would be listed under another name, or not at all: `same` and the two counts detect that.
 _ROW: Final = ", ".join(f"r.{column}" for column in COLUMNS["runs"][1:-1])
@@ -586,9 +590,10 @@ class SqliteStore(Derived):
                 found += [Record(run, *values) for values in _typed([row], _RECORD_ROWS)]
         return found
 
-    def names(self) -> list[str]:
-        question = "SELECT run FROM heads UNION SELECT run FROM entries"
-        return [str(run) for (run,) in self._ask(question, ())]
+    def names(self, prefix: str = "") -> list[str]:
+        if not prefix:
+            return [str(run) for (run,) in self._ask(_NAMES, ())]
+        return [str(run) for (run,) in self._ask(_NAMES_FROM, between(prefix) * 2)]
 
     def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
         rows = self._ask(_SCAN, (after, limit))

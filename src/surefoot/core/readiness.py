@@ -70,14 +70,14 @@ def moved(entry: Entry, at: int, *, starts: int, answered: Callable[[Entry], boo
             seconds = 0 if why == HANDED_BACK else min(2 ** max(starts, 0), LONGEST_BACK_OFF)
             return Standing(at + seconds * MICROS)
         case RunStopped(stops=stops):
-            reason, need = stops[0].reason if stops else "", of_stops(stops, entry.due)
+            reason, need = stops[0].reason if stops else "", of_stops(stops, entry.due, at)
             return Standing(at if answered(entry) else goes_on(entry, at), reason=reason, need=need)
         case RunSuspended():
             return Standing(at if answered(entry) else goes_on(entry, at))
         case FellBack() | RunRewound() | CallsReopened():
             return Standing(at)
     left, error = getattr(entry, "left", ()), getattr(entry, "error", None)
-    return Standing(reason=LEFT_BEHIND if left else "", need=of_end(left, error)) if left or error else NOBODY
+    return Standing(reason=LEFT_BEHIND if left else "", need=of_end(left, error, at)) if left or error else NOBODY
 
 
 def goes_on(still: Any, now: int) -> int | None:

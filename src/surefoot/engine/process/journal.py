@@ -34,6 +34,7 @@ from surefoot.core.entry import (
 )
 from surefoot.core.evidence import Evidence, weigh
 from surefoot.core.history import PastEffect
+from surefoot.core.need import of_news
 from surefoot.core.parts import Cut, expand
 from surefoot.core.readiness import LEFT_BEHIND, Standing, moved
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, to_body, verify
@@ -42,7 +43,7 @@ from surefoot.engine.process import bell
 from surefoot.engine.process.clock import Clock
 from surefoot.engine.process.commit import Committer, Packed, Ticket
 from surefoot.engine.process.whereabouts import in_its_store
-from surefoot.errors import Fenced, JournalCorrupt, SchemaMismatch, StoreUnavailable, ValueRejected
+from surefoot.errors import Fenced, JournalCorrupt, Outdated, SchemaMismatch, StoreUnavailable, ValueRejected
 from surefoot.store.contract import Append, Head, IndexRow, Journals, Readable, Store, Stored
 
 
@@ -349,9 +350,10 @@ def _holds_claim(found: list[Record], tickets: list[Ticket]) -> bool:
 @in_its_store
 def visit(
     store: Journals, clock: Clock, run: str, decide: Callable[[RunState], Entry | None],
-    known: tuple[RunState, Head] | None = None,
+    known: tuple[RunState, Head] | None = None, *, seen: Head | None = None,
 ) -> tuple[RunState, Head] | None:  # fmt: skip
     """Write a visitor's entry into a run, whoever drives it. Returns the run as it then is. `known`: as it was just read.
+    `seen`: how it was when somebody decided to; `Outdated`, if it has moved on since.
 
     `decide` sees the run as it is right before the append and may raise, or return None for "nothing to
     say"; it is asked again whenever somebody else was quicker. None: there is no such run.
@@ -361,16 +363,30 @@ def visit(
         if found is None:
             return None
         state, head = found
+        if seen is not None:
+            require_unmoved(run, head, seen)
         entry = decide(state)
         if entry is None:
             return found
         after = (head.seq, head.seal)
         record, cuts = Sealer(store.id, run).entry(entry, at=clock.now(), epoch=state.epoch, after=after)
-        before = state.status, state.standing
+        before = state.status, state.standing, state.to_know
         state.fold(record)
-        row = index_row(state) if (state.status, state.standing) != before else None
+        row = index_row(state) if (state.status, state.standing, state.to_know) != before else None
         if bell.append(store, Append(run, head, [record], row, cuts)):
             return state, Head(record.seq, record.seal)
+
+
+def require_unmoved(run: str, head: Head, seen: Head) -> None:
+    """`Outdated`, unless the run is as somebody saw it who decides something about it."""
+    if head != seen:
+        moved = (
+            f"is at entry {head.seq}, and was at entry {seen.seq}" if head.seq != seen.seq else "has another history"
+        )
+        raise Outdated(
+            f"run {run} has changed since you looked: it {moved}. Nothing was recorded. Look again: "
+            f"{command('runs show', run)}"
+        )
 
 
 @in_its_store
@@ -396,6 +412,8 @@ def index_row(
     if created is None:
         raise AssertionError(state.run)
     standing = standing or state.standing
+    # What is only to be known is shown where nobody has anything to decide.
+    need = standing.need if standing.need.kind else of_news(state.to_know)
     marks = {
         "fell_back": bool(state.fallbacks),
         "left": standing.reason == LEFT_BEHIND,
@@ -404,6 +422,6 @@ def index_row(
     return IndexRow(
         state.run, created.workflow, status or state.status, created.queue, created.labels, created_at,
         state.seq if seq is None else seq, standing.wake, standing.worker, standing.reason,
-        standing.need.kind, standing.need.address, standing.need.brief, standing.need.until,
+        need.kind, need.address, need.brief, need.until, need.since,
         tuple(mark for mark, is_set in marks.items() if is_set),
     )  # fmt: skip

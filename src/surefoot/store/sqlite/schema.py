@@ -16,10 +16,14 @@ COLUMNS: Final = {
     "quarantine": ("n", *ENTRY),
     "runs": (
         "run", "workflow", "status", "queue", "labels", "created", "seq", "checksum", "wake", "worker", "reason",
-        "need", "address", "brief", "until", "marks", "n",
+        "need", "address", "brief", "until", "since",
+        "marks", "n",
     ),
 }  # fmt: skip
 """The tables that are worth keeping when a database is damaged. Rows are found by the first column."""
+
+SAID: Final = "kind IN (7, 11, 12, 13, 14, 15, 16, 18, 27, 33, 35, 46, 51, 53, 61)"
+"""Whether an entry is one of `core.entry.SAID`. Numbers, for ever: the index is made with these."""
 
 SCHEMA: Final = {
     "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID",
@@ -42,7 +46,7 @@ SCHEMA: Final = {
     "runs": (
         "CREATE TABLE runs (run TEXT PRIMARY KEY, workflow TEXT, status TEXT, queue TEXT, labels TEXT, "
         "created INTEGER, seq INTEGER, checksum INTEGER, wake INTEGER, worker TEXT, reason TEXT, need TEXT, "
-        "address TEXT, brief TEXT, until INTEGER, marks TEXT, n INTEGER, held INTEGER) "
+        "address TEXT, brief TEXT, until INTEGER, since INTEGER, marks TEXT, n INTEGER, held INTEGER) "
         "WITHOUT ROWID"
     ),
     "journal": (
@@ -64,5 +68,7 @@ SCHEMA: Final = {
         "CREATE TABLE run_labels (name TEXT, value TEXT, n INTEGER, run TEXT, PRIMARY KEY (name, value, n, run)) "
         "WITHOUT ROWID"
     ),
+    # What people did, and what fell back: an audit. An ordinary entry is not in it.
+    "entries_said": f"CREATE INDEX entries_said ON entries (pos) WHERE {SAID}",
     "runs_by_held": "CREATE INDEX runs_by_held ON runs (held, queue) WHERE held IS NOT NULL",
 }

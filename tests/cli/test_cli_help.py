@@ -23,6 +23,7 @@ VERBS = {
     "deny",
     "doctor",
     "export",
+    "inbox",
     "inspect",
     "preflight",
     "prune",

@@ -54,7 +54,9 @@ def test_nothing_is_recorded_if_the_run_has_moved_on_since(verb):
     moved(run)
     before = run.entries()
 
-    with pytest.raises(sf.Outdated, match=r"run r has changed since you looked: it is at entry \d+, and was at entry \d+"):
+    with pytest.raises(
+        sf.Outdated, match=r"run r has changed since you looked: it is at entry \d+, and was at entry \d+"
+    ):
         VERBS[verb](run, seen)
 
     assert before == run.entries()

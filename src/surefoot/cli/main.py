@@ -22,6 +22,7 @@ VERBS = {
     "demo": ("surefoot.cli.demo.verb:demo", "See it work: an agent is killed with SIGKILL, and brought home."),
     "run": ("surefoot.cli.run:run", "Start a run, or resume it, or print its recorded result."),
     "worker": ("surefoot.cli.worker:worker", "Drive the runs of a store until told to stop."),
+    "inbox": ("surefoot.cli.inbox:inbox_", "What waits for a person, and what somebody should know."),
     "runs": ("surefoot.cli.runs.group:runs", "Look at runs, resume and cancel them."),
     "preflight": (
         "surefoot.cli.preflight:preflight",

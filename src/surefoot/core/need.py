@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Raw, Struct
 
 from surefoot.core import values
-from surefoot.core.entry import Due, Stop
+from surefoot.core.entry import Due, QuestionAsked, Stop
 from surefoot.core.visible import shorten, visible
 
 DAMAGE: Final = "damage"
@@ -91,6 +91,12 @@ def of_stops(stops: Sequence[Stop], due: Due | None = None, since: int | None = 
     first = min(stops, key=lambda stop: KINDS.index(kind_of(stop)))
     until = due.at if due is not None else None
     return Need(kind_of(first), first.address, in_short(in_brief(first)), until, since)
+
+
+def of_question(asked: QuestionAsked, since: int) -> Need:
+    """Of a run that asks, and whose process waits for the answer."""
+    until = asked.due.at if asked.due is not None else None
+    return Need(QUESTION, asked.address, in_short(f"{asked.address}: {asked.question}"), until, since)
 
 
 def of_end(left: Sequence[str], error: Raw | None = None, since: int | None = None) -> Need:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surefoot.core.entry import (
     FENCES,
@@ -17,6 +18,8 @@ from surefoot.core.entry import (
     CallsReopened,
     Entry,
     FellBack,
+    QuestionAsked,
+    QuestionExpired,
     RunAdopted,
     RunCreated,
     RunReleased,
@@ -24,7 +27,7 @@ from surefoot.core.entry import (
     RunStopped,
     RunSuspended,
 )
-from surefoot.core.need import NO_NEED, Need, of_end, of_stops
+from surefoot.core.need import NO_NEED, Need, of_end, of_question, of_stops
 from surefoot.core.timer import MICROS
 
 LEFT_BEHIND: Final = "LeftBehind"
@@ -48,12 +51,14 @@ class Standing(Struct, frozen=True):
 
 
 NOBODY: Final = Standing()
-_MOVING: Final = FENCES | LETTING_GO
+_MOVING: Final = FENCES | LETTING_GO | {QuestionAsked, QuestionExpired}
 """The entries after which a run stands in another way. Checked first: `match` costs six times as much as this."""
 
 
-def moved(entry: Entry, at: int, *, starts: int, answered: Callable[[Entry], bool]) -> Standing | None:
-    """How the run stands after this entry; None: as before.
+def moved(
+    entry: Entry, at: int, standing: Standing, *, starts: int, answered: Callable[[Entry], bool]
+) -> Standing | None:
+    """How the run stands after this entry; None: as before, which is `standing`.
 
     `starts` says how often it was taken up without getting anywhere; `answered`, whether what it waits for is there
     already (somebody was quicker than the run was to stand still).
@@ -74,6 +79,10 @@ def moved(entry: Entry, at: int, *, starts: int, answered: Callable[[Entry], boo
             return Standing(at if answered(entry) else goes_on(entry, at), reason=reason, need=need)
         case RunSuspended():
             return Standing(at if answered(entry) else goes_on(entry, at))
+        case QuestionAsked():  # Its process may live on and wait for the answer.
+            return replace(standing, need=of_question(entry, at))
+        case QuestionExpired(address=address):
+            return replace(standing, need=NO_NEED) if standing.need.address == address else None
         case FellBack() | RunRewound() | CallsReopened():
             return Standing(at)
     left, error = getattr(entry, "left", ()), getattr(entry, "error", None)

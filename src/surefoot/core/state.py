@@ -90,7 +90,19 @@ from surefoot.core.history import (
     PastWait,
 )
 from surefoot.core.need import FAILED as HAS_FAILED
-from surefoot.core.need import FELL_BACK, LANDED_LATE, LEFT, TO_KNOW, Need, News, failure, in_short, of_news, of_stops
+from surefoot.core.need import (
+    FELL_BACK,
+    LANDED_LATE,
+    LEFT,
+    NO_NEED,
+    TO_KNOW,
+    Need,
+    News,
+    failure,
+    in_short,
+    of_news,
+    of_stops,
+)
 from surefoot.core.readiness import HANDED_BACK, NOBODY, Standing, moved
 from surefoot.core.seal import Record, from_record
 from surefoot.errors import JournalCorrupt, NotDone
@@ -269,7 +281,7 @@ class RunState:
             self.starts = 0
             if kind is not RunSuspended:
                 self.parks = 0
-        standing = moved(entry, record.at, starts=self.starts, answered=self.is_answered)
+        standing = moved(entry, record.at, self.standing, starts=self.starts, answered=self.is_answered)
         handler = _HANDLERS.get(kind)
         if standing is not None:
             self.standing = NOBODY if self.status in ENDED and kind is FellBack else standing  # It stays ended.
@@ -644,6 +656,8 @@ def _answered(state: RunState, record: Record, *addresses: str) -> None:
     """Once nothing is open any more, the run is ready to go on; and it may get further before that."""
     state.answered = True
     state.stops = tuple(stop for stop in state.stops if stop.address not in addresses)
+    if state.claimant is not None and state.standing.need.address in addresses:
+        state.standing = replace(state.standing, need=NO_NEED)
     if state.claimant is None and state.status in OPEN:
         state.standing = Standing(record.at, reason=state.standing.reason, need=state.open_need())
     if state.status in (STOPPED, WAITING) and not state.stops:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from surefoot.store.findings import Finding
     from surefoot.store.inspection import Seen
     from surefoot.testing.matrix import Report
+    from surefoot.view.inbox import Item
+    from surefoot.view.inbox import Page as Items
     from surefoot.view.listing import Seen as Listed
     from surefoot.view.page import CallLine, Page
     from surefoot.view.standing import Asked
@@ -124,6 +127,17 @@ def _line(seen: Listed, row: IndexRow | None) -> Facts:
         queue=row.queue if row else "",
         marks=list(row.marks) if row else [],
     )
+
+
+def inbox(page: Items) -> Facts:
+    """What waits for a person."""
+    return Facts(items=[_item(one) for one in page.items], next=page.next)
+
+
+def _item(one: Item) -> Facts:
+    since, until, href = _moment(one.since), _moment(one.until), f"/runs/{quote(one.run, safe='')}"
+    names = "kind decide run workflow address title since until by actions href"
+    return _of(one, names, since=since, until=until, href=href)
 
 
 def run(seen: Page) -> Facts:
@@ -288,6 +302,11 @@ def matches(runs: list[str], address: str, how: str, *, by: str, note: str) -> F
 
 def cancellation(left_done: list[str], *, ended: bool) -> Facts:
     return Facts(cancelled=ended, left_done=left_done)
+
+
+def acknowledgements(seen: Iterable[tuple[str, list[str]]], *, by: str, note: str) -> Facts:
+    """What was seen of which runs."""
+    return Facts(seen=[{"run": run, "about": about} for run, about in seen], by=by, note=note)
 
 
 def release() -> Facts:

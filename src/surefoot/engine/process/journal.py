@@ -276,7 +276,7 @@ class Journal:
                 status = status_after(entry, status)
                 if type(entry) not in NO_PROGRESS:
                     starts = 0
-                standing = moved(entry, at, starts=starts, answered=state.is_answered) or standing
+                standing = moved(entry, at, standing, starts=starts, answered=state.is_answered) or standing
                 if type(entry) is RunCreated:
                     created = entry, at
         row = None

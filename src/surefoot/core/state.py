@@ -774,7 +774,7 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
                 )  # fmt: skip
             state.calls[address] = again
         else:
-            del state.calls[address]
+            state.calls.pop(address, None)  # A yes went with its effect.
         state.calls.pop(approval_of(address), None)  # A yes is for one execution.
     state.cuts = {address: cut for address, cut in state.cuts.items() if state.cut_at[address] < entry.seq}
     for event in state.events:

@@ -19,7 +19,7 @@ from urllib.parse import quote
 import msgspec
 
 from surefoot.errors import Stopped
-from surefoot.view import text, trouble
+from surefoot.view import outlook, text, trouble
 from surefoot.view.standing import Reason
 from surefoot.view.words import Help, helps
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from surefoot.engine.operate.preflight import Finding as Rehearsal
     from surefoot.engine.operate.resume_plan import ResumePlan
     from surefoot.engine.operate.retries import Reopening
+    from surefoot.engine.operate.supposing import Supposed
     from surefoot.engine.upkeep.adoption import Adoption
     from surefoot.engine.upkeep.exports import Exported
     from surefoot.engine.upkeep.tombstones import Candidate, Refusal, Swept
@@ -189,14 +190,15 @@ def entry(one: JournalEntry) -> Facts:
 
 def plan(found: ResumePlan, seen: Page, cures: Iterable[Help]) -> Facts:
     """What a resume would do now."""
-    next_ = upcoming(found)
+    next_ = outlook.upcoming(found)
     return _of(
         found,
-        "run status stands headline replayed recorded in_doubt next effects stops unasked drift on_drift questions cures",
+        "run status stands headline replayed recorded in_doubt next effects stops ending unasked drift on_drift questions "
+        "cures",
         run=found.run_id,
         stands=seen.stands,
         headline=seen.headline,
-        in_doubt=[{"address": address, "resume_would": what} for address, what in found.in_doubt],
+        in_doubt=_doubts(found.in_doubt),
         next=None if found.next is None else _kinds(next_),
         effects=[address for kind, address in next_ if kind == "effect"],
         questions=[{"address": address, "question": question} for address, question in found.questions],
@@ -204,10 +206,20 @@ def plan(found: ResumePlan, seen: Page, cures: Iterable[Help]) -> Facts:
     )
 
 
-def upcoming(found: ResumePlan) -> list[tuple[str, str]]:
-    """What would be executed; what is in doubt is listed apart, with what a resume does about it."""
-    doubtful = {address for address, _ in found.in_doubt}
-    return [(kind, address) for kind, address in found.next or [] if address not in doubtful]
+def supposed(found: Supposed, seen: Page) -> Facts:
+    """What would follow from a word that is only supposed, and about which state of the run that is."""
+    told = _of(
+        found,
+        "do sets_aside runs_again in_doubt next stops ending",
+        in_doubt=_doubts(found.in_doubt),
+        next=None if found.next is None else _kinds(found.next),
+        ending=found.plan.ending,
+    )
+    return Facts(plan=plan(found.plan, seen, ()), supposed=told, seen=_of(found.seen, "seq seal"))
+
+
+def _doubts(doubts: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"address": address, "resume_would": what} for address, what in doubts]
 
 
 def comparison(a: str, b: str, found: Comparison) -> Facts:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
@@ -45,6 +45,7 @@ from surefoot.store.contract import Head, IndexRow, RunQuery
 if TYPE_CHECKING:
     from surefoot.engine.operate.forks import Fork, StateAt
     from surefoot.engine.operate.retries import Reopening
+    from surefoot.engine.operate.supposing import Supposed
 
 
 class Seen(Struct, frozen=True):
@@ -135,6 +136,13 @@ class Run:
         about the run as it was looked at, or is not recorded.
         """
         return Seen.at(self._head if self._head is not None else self._loaded()[1])
+
+    def _loaded_anew(self) -> tuple[RunState, Head]:
+        """A state of its own, which may be changed."""
+        found = journal.load(self.runtime.store, self.id)
+        if found is None:
+            raise not_found(self.id, self.runtime.store.url)
+        return found
 
     def require_unmoved(self, seen: Seen) -> None:
         """`Outdated`, if anything was recorded since it was looked at."""
@@ -249,9 +257,25 @@ class Run:
             pause.wait(nap)
             nap = min(nap * 1.5, start.LONGEST_NAP)
 
-    def plan(self) -> resume_plan.ResumePlan:
-        """What a resume would do now, found by replaying without executing anything."""
-        return resume_plan.plan(self.runtime, *self._loaded())
+    @overload
+    def plan(self) -> resume_plan.ResumePlan: ...
+
+    @overload
+    def plan(self, *, supposing: Mapping[str, Any] | decisions.Said, by: str | None = None) -> Supposed: ...
+
+    def plan(
+        self, *, supposing: Mapping[str, Any] | decisions.Said | None = None, by: str | None = None
+    ) -> resume_plan.ResumePlan | Supposed:
+        """What a resume would do now, found by replaying without executing anything.
+
+        `supposing`: if this were said before, as an object: `{"do": "settle", "address": "pay#1", "not_happened": True}`.
+        It is refused as the verb would refuse it. `by`: who would say it.
+        """
+        if supposing is None:
+            return resume_plan.plan(self.runtime, *self._loaded())
+        from surefoot.engine.operate.supposing import suppose
+
+        return suppose(self, supposing, _who(by, "", ""))
 
     # -- acting ---------------------------------------------------------------------------------------
     #

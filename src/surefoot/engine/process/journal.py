@@ -377,6 +377,14 @@ def visit(
             return state, Head(record.seq, record.seal)
 
 
+def suppose(store: Journals, clock: Clock, state: RunState, head: Head, entry: Entry) -> Head:
+    """Fold an entry into a run as if it had been written behind that head. Nothing is written. The head there would be."""
+    after = (head.seq, head.seal)
+    record, _ = Sealer(store.id, state.run).entry(entry, at=clock.now(), epoch=state.epoch, after=after)
+    state.apply(entry, record)  # The entry itself: no store has the parts of its values.
+    return Head(record.seq, record.seal)
+
+
 def require_unmoved(run: str, head: Head, seen: Head) -> None:
     """`Outdated`, unless the run is as somebody saw it who decides something about it."""
     if head != seen:

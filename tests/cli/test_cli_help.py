@@ -30,6 +30,7 @@ VERBS = {
     "repair",
     "run",
     "runs",
+    "send-event",
     "match",
     "settle",
     "verify",

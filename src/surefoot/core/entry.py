@@ -340,6 +340,8 @@ class StepRaised(CallMade, frozen=True):
     parked: bool = False
     """What it needs is away (`sf.Unavailable`): this attempt uses up no retry."""
     asked_as: int = 0
+    started: int = 0
+    """When the attempt began, microseconds since 1970."""
 
 
 class EffectIntended(EffectBegun, frozen=True):

@@ -557,7 +557,7 @@ def _step_raised(state: RunState, entry: StepRaised, record: Record) -> None:
     state._note(
         PastStep, entry.address, PastState.FAILED if entry.due is None else PastState.RETRYING, record,
         digest=entry.digest, args=entry.args, attempt=entry.attempt, error=entry.error, due=entry.due, ended=record.at,
-        parked=entry.parked, parks=parks + entry.parked, asked_as=entry.asked_as,
+        parked=entry.parked, parks=parks + entry.parked, asked_as=entry.asked_as, at=entry.started or record.at,
     )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from surefoot.engine.drive.fallback import Damage
     from surefoot.engine.operate.comparison import Comparison
     from surefoot.engine.operate.forks import Fork
-    from surefoot.engine.operate.handle import JournalEntry
+    from surefoot.engine.operate.handle import JournalEntry, Seen
     from surefoot.engine.operate.preflight import Finding as Rehearsal
     from surefoot.engine.operate.resume_plan import ResumePlan
     from surefoot.engine.operate.retries import Reopening
@@ -41,12 +41,13 @@ if TYPE_CHECKING:
     from surefoot.store.backend import Backup
     from surefoot.store.contract import IndexRow
     from surefoot.store.findings import Finding
-    from surefoot.store.inspection import Seen
+    from surefoot.store.inspection import Seen as Inspected
     from surefoot.testing.matrix import Report
     from surefoot.view.inbox import Item
     from surefoot.view.inbox import Page as Items
+    from surefoot.view.lanes import Timeline
     from surefoot.view.listing import Seen as Listed
-    from surefoot.view.page import CallLine, Page
+    from surefoot.view.page import CallLine, CallPage, Page
     from surefoot.view.standing import Asked
 
 
@@ -141,8 +142,14 @@ def _item(one: Item) -> Facts:
     return _of(one, names, since=since, until=until, href=href)
 
 
-def run(seen: Page) -> Facts:
-    """One run, with every call it made."""
+def run(seen: Page, head: Seen) -> Facts:
+    """One run, with every call it made. `head`: where its journal ended when it was read."""
+    told = _run(seen)
+    told["head"] = _of(head, "seq seal")
+    return told
+
+
+def _run(seen: Page) -> Facts:
     return _of(
         seen,
         "run workflow version status stands needs_a_person headline created newest segment driver driven labels progress "
@@ -173,6 +180,41 @@ def _call(call: CallLine, processes: Sequence[str]) -> Facts:
         args=_parsed(call.raw_args),
         defaults=_parsed(call.raw_defaults),
         result=_parsed(call.raw_result),
+    )
+
+
+def call(seen: CallPage, entries: Iterable[JournalEntry]) -> Facts:
+    """One call, whole: its values however large, each attempt, and its entries."""
+    told = _call(seen.line, [seen.process])
+    names = "attempt outcome start end open_end by error set_aside until"
+    return Facts(
+        run=seen.run,
+        **told,
+        question=_question(seen.asked),
+        made=[_of(one, names, **_moments(one.start, one.end), until=_moment(one.until)) for one in seen.attempts],
+        entries=[entry(one) for one in entries],
+    )
+
+
+def _moments(start: int, end: int) -> dict[str, datetime]:
+    return {"start": text.moment(start), "end": text.moment(end)}
+
+
+def lanes(found: Timeline) -> Facts:
+    """A run as a picture of its time. Positions are fractions of one screen."""
+    bars = (
+        "lane address kind attempt outcome start end seq last segment x width open_end by error set_aside until calls"
+    )
+    return Facts(
+        width=found.width,
+        hidden=found.hidden,
+        stretches=[
+            _of(one, "epoch process start end ended gap set_back x width", **_moments(one.start, one.end))
+            for one in found.stretches
+        ],
+        lanes=[_of(one, "path label depth is_folded branches") for one in found.lanes],
+        bars=[_of(one, bars, **_moments(one.start, one.end), until=_moment(one.until)) for one in found.bars],
+        signs=[_of(one, "kind at seq x by", at=text.moment(one.at)) for one in found.signs],
     )
 
 
@@ -297,6 +339,10 @@ def settlement(address: str, *, happened: bool, failed: bool) -> Facts:
 
 def answer(question: str, asked: str, value: Any) -> Facts:
     return Facts(question=question, asked=asked, answer=value)
+
+
+def event(name: str, value: Any, event_id: str) -> Facts:
+    return Facts(event=name, value=value, id=event_id)
 
 
 def acceptance(accepted: Iterable[Drift]) -> Facts:
@@ -443,7 +489,7 @@ def health(version: str, store: str, found: Iterable[Finding]) -> Facts:
     return Facts(surefoot=version, store=store, findings=told)
 
 
-def inspection(seen: Seen) -> Facts:
+def inspection(seen: Inspected) -> Facts:
     """What is in a file of ours."""
     from surefoot.store.inspection import AnchorSeen, StoreSeen
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -10,9 +10,6 @@ from surefoot.cli import operators, output
 from surefoot.cli.options import Settings, app_option, by_option, verb
 from surefoot.errors import UsageError
 from surefoot.view import facts, outlook
-
-if TYPE_CHECKING:
-    from surefoot.engine.operate.handle import Run
 
 
 @click.command()
@@ -39,19 +36,14 @@ def plan(settings: Settings, run_id: str, supposing: str | None, app: str | None
     with execution.answers_only():
         code.load_app(app)
         run = operators.open_run(settings, run_id)
-        if supposing is not None:
-            _suppose(settings, run, _object(supposing), by, app)
-            return
-        found = run.plan()
+        supposed = None if supposing is None else run.plan(supposing=_object(supposing), by=by)
+        found = run.plan() if supposed is None else supposed.plan
     cures, seen = operators.after_failure(settings, run), operators.page_of(settings, run, app)
+    if supposed is not None:
+        output.answer(settings, facts.supposed(supposed, seen), *outlook.told(outlook.of_supposed(supposed)))
+        return
     told = (*outlook.told(outlook.of_plan(found, seen.headline)), *(f"  {cure.when:<10} {cure.do}" for cure in cures))
     output.answer(settings, facts.plan(found, seen, cures), *told)
-
-
-def _suppose(settings: Settings, run: Run, said: dict[str, Any], by: str, app: str | None) -> None:
-    found = run.plan(supposing=said, by=by)
-    seen = operators.page_of(settings, run, app)
-    output.answer(settings, facts.supposed(found, seen), *outlook.told(outlook.of_supposed(found)))
 
 
 def _object(given: str) -> dict[str, Any]:

@@ -193,6 +193,10 @@ class Run:
     def entries(self) -> list[JournalEntry]:
         return [journal_entry(record) for record in self._records()]
 
+    def story(self) -> list[tuple[Record, Entry]]:
+        """Every record with its entry: when, under which claim, and what."""
+        return [(record, from_record(record)) for record in self._records()]
+
     def _records(self) -> list[Record]:
         found = journal.records(self.runtime.store, self.id)
         if not found:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from surefoot.core.entry import Drift, Value
     from surefoot.core.history import Past
     from surefoot.engine.drive.fallback import Damage
+    from surefoot.engine.operate.audit import Said
     from surefoot.engine.operate.comparison import Comparison
     from surefoot.engine.operate.forks import Fork
     from surefoot.engine.operate.handle import JournalEntry, Seen
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from surefoot.engine.upkeep.tombstones import Candidate, Refusal, Swept
     from surefoot.engine.upkeep.verification import Flaw, Verdict
     from surefoot.store.backend import Backup
-    from surefoot.store.contract import IndexRow
+    from surefoot.store.contract import IndexRow, WorkerSeen
     from surefoot.store.findings import Finding
     from surefoot.store.inspection import Seen as Inspected
     from surefoot.testing.matrix import Report
@@ -216,6 +217,26 @@ def lanes(found: Timeline) -> Facts:
         bars=[_of(one, bars, **_moments(one.start, one.end), until=_moment(one.until)) for one in found.bars],
         signs=[_of(one, "kind at seq x by", at=text.moment(one.at)) for one in found.signs],
     )
+
+
+def audit(lines: Iterable[Said]) -> Facts:
+    """What people did, newest first."""
+    return Facts(said=[_said(one) for one in lines])
+
+
+def _said(one: Said) -> Facts:
+    return _of(one, "pos run by entry seal", entry=entry(one.entry) if one.entry is not None else None)
+
+
+def workers(seen: Iterable[WorkerSeen]) -> Facts:
+    """The living processes, and what they serve."""
+    return Facts(workers=[_worker(one) for one in seen])
+
+
+def _worker(one: WorkerSeen) -> Facts:
+    serving = None if one.serving is None else _of(one.serving, "workflows queues code")
+    names = "worker host pid since heard serving"
+    return _of(one, names, since=text.moment(one.since), heard=_moment(one.heard), serving=serving)
 
 
 def _question(asked: Asked | None) -> Facts | None:

@@ -22,8 +22,10 @@ COLUMNS: Final = {
 }  # fmt: skip
 """The tables that are worth keeping when a database is damaged. Rows are found by the first column."""
 
-SAID: Final = "kind IN (7, 11, 12, 13, 14, 15, 16, 18, 27, 33, 35, 46, 51, 53, 61)"
-"""Whether an entry is one of `core.entry.SAID`. Numbers, for ever: the index is made with these."""
+SAID: Final = "2317172420110579840 >> kind & 1"
+"""Whether an entry is one of `core.entry.SAID`: a bit for each kind, for ever, as the index is made with these. A list after
+`IN` says the same, and costs every ordinary entry 2 µs.
+"""
 
 SCHEMA: Final = {
     "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID",

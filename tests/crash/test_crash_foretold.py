@@ -10,6 +10,8 @@ from tests.crash import foretold
 
 pytestmark = pytest.mark.timeout(300)  # seconds on an idle machine
 STORIES = 150
+ONCE_WRONG = (190, 343, 382, 10482)
+"""Stories that have shown something: a KeyError of rewind, keys of a fork, an undo that somebody has to be asked about."""
 WORDS = ("settle", "answer", "event", "rewind", "fork", "retry", "cancel", "nothing", "refused")
 
 
@@ -24,6 +26,11 @@ def test_what_is_foretold_of_a_word_is_what_a_resume_does():
     assert not wrong, "\n".join(wrong[:10])
     assert min(said[word] for word in WORDS) >= 5, said
     assert said.total() >= 500
+
+
+@pytest.mark.parametrize("number", ONCE_WRONG)
+def test_story_that_was_wrong_once_is_right(number):
+    assert [one.wrong for one in foretold.told(number, 1)] == [[]]
 
 
 @pytest.mark.parametrize("broken", ["foretells the old answer", "foretells nothing", "leaves a trace"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from surefoot.core import doubt
+from surefoot.core.address import split
 from surefoot.core.command import Done, Failed
 from surefoot.core.entry import Drift
 from surefoot.core.expectation import UNSEEN
@@ -64,7 +65,7 @@ def plan(runtime: Runtime, state: RunState, head: Head) -> ResumePlan:
     definition = registry.known_for(state.created)
     is_cancelled = state.cancel is not None
     in_doubt = [
-        (past.address, _of_cancelled(past, definition) if is_cancelled else doubt.would_do(state, past))
+        (past.address, _of_cancelled(state, past, definition) if is_cancelled else doubt.would_do(state, past))
         for past in state.in_doubt()
     ]
     questions = [(past.address, past.question) for past in state.questions()]
@@ -95,8 +96,12 @@ def plan(runtime: Runtime, state: RunState, head: Head) -> ResumePlan:
     )  # fmt: skip
 
 
-def _of_cancelled(past: PastEffect, definition: Definition | None) -> str:
-    """A run that is cancelled asks nobody: what no check can tell stays in doubt, and is alerted of."""
+def _of_cancelled(state: RunState, past: PastEffect, definition: Definition | None) -> str:
+    """A run that is cancelled asks nobody: what no check can tell stays in doubt, and is alerted of. But an undo is done to
+    its end.
+    """
+    if split(past.address)[1].endswith(".undo"):
+        return doubt.would_do(state, past)
     if past.policy == "check" and past.state is PastState.IN_DOUBT and definition is not None:
         return doubt.on_resume("check")
     return "leave it in doubt: the run ends"

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 __all__ = [
     "Cancelled", "CodeChanged", "CodecMissing", "CorruptCheckpoint", "Denied", "Drifted", "Fatal", "Fenced", "InDoubt",
-    "JournalCorrupt", "JournalRegressed", "NotDone", "NotFound", "Quarantined", "RetryAfter", "RunConflict",
+    "JournalCorrupt", "JournalRegressed", "NotDone", "NotFound", "Outdated", "Quarantined", "RetryAfter", "RunConflict",
     "SchemaMismatch", "StepFailed", "Stopped", "StoreFull", "StoreNotDurable", "StoreUnavailable", "SurefootError",
     "Unavailable", "UsageError", "ValueRejected", "WaitingForAnswer", "WorkflowFailed",
 ]  # fmt: skip
@@ -51,6 +51,10 @@ class RunConflict(UsageError):
 
 class NotFound(UsageError):
     """No such run, or no such store; the message names the place that was looked in."""
+
+
+class Outdated(UsageError):
+    """What somebody decided on has changed since it was looked at. Nothing was recorded: look again, and decide anew."""
 
 
 class ValueRejected(UsageError):

@@ -59,7 +59,12 @@ def made(settings: Settings, app: str | None) -> MCPServer[Any]:
     async def show_run(run: str, last_calls: int = 50) -> str:
         """Show one run: how it stands, why it stopped, what helps, and its last calls with arguments and results."""
         last = _bounded(last_calls)
-        return await _told(lambda: facts.run(_page(settings, run, app), last=last))
+
+        def found() -> Facts:
+            handle = operators.open_run(settings, run)
+            return facts.run(operators.page_of(settings, handle, app), handle.seen, last=last)
+
+        return await _told(found)
 
     @tool
     async def plan_run(run: str) -> str:

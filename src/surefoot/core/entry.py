@@ -193,6 +193,8 @@ class RunFailed(Entry, frozen=True):
 class CancelRequested(Entry, frozen=True):
     by: str
     note: str = ""
+    via: str = ""
+    """By which way: a console, and who was signed in there. Empty: the command line, or code."""
 
 
 class RunCancelled(Entry, frozen=True):
@@ -255,6 +257,8 @@ class RunRewound(Entry, frozen=True):
     note: str = ""
     seq: int = 0
     """The entry from which on calls are set aside."""
+    via: str = ""
+    """As in `CancelRequested`."""
 
 
 class CallsReopened(Entry, frozen=True):
@@ -263,6 +267,8 @@ class CallsReopened(Entry, frozen=True):
     addresses: tuple[str, ...]
     by: str
     note: str = ""
+    via: str = ""
+    """As in `CancelRequested`."""
 
 
 class QuarantineLifted(Entry, frozen=True):
@@ -270,6 +276,19 @@ class QuarantineLifted(Entry, frozen=True):
 
     by: str
     note: str = ""
+    via: str = ""
+    """As in `CancelRequested`."""
+
+
+class Acknowledged(Entry, frozen=True):
+    """A person has seen what is only to be known of the run (`core/need.py`), as far as it was on record by then."""
+
+    by: str
+    note: str = ""
+    about: tuple[str, ...] = ()
+    """Which kinds of news. Of others, and of what comes later, people are told all the same."""
+    via: str = ""
+    """As in `CancelRequested`."""
 
 
 class CallsUnclaimed(Entry, frozen=True):
@@ -324,6 +343,8 @@ class StepRaised(CallMade, frozen=True):
     parked: bool = False
     """Something that the step needs is away (`sf.Unavailable`): this attempt uses up no retry."""
     asked_as: int = 0
+    started: int = 0
+    """When the attempt began, microseconds since 1970."""
 
 
 class EffectIntended(EffectBegun, frozen=True):
@@ -403,6 +424,8 @@ class EffectSettled(OfCall, frozen=True):
     """It did not happen, and it is not run again: the call fails with its exception."""
     after: tuple[Sight, ...] = ()
     """What the effect touches, found by its check, as in `EffectDone`. A person's answer does not contain it."""
+    via: str = ""
+    """As in `CancelRequested`."""
 
 
 class EffectSuspected(EffectBegun, frozen=True):
@@ -449,6 +472,8 @@ class CodeMatched(Entry, frozen=True):
     shown: tuple[str, ...] = ()
     """Digests of the arguments with which the run stopped at such calls: the declaration is about those. Empty: about
     any. `unasked`: it is about recorded calls that the code did not ask for, and leaves out."""
+    via: str = ""
+    """As in `CancelRequested`."""
 
 
 class CallCancelled(OfCall, frozen=True):
@@ -518,6 +543,8 @@ class EventSent(Entry, frozen=True):
     value: Value
     id: str
     by: str = ""
+    via: str = ""
+    """As in `CancelRequested`."""
 
 
 class EventTaken(OfCall, frozen=True):
@@ -555,6 +582,8 @@ class DriftAccepted(Entry, frozen=True):
     note: str = ""
     unwatched: dict[str, str] = {}
     """Witness -> why it could not be observed. From here on the run does not look there any more."""
+    via: str = ""
+    """As in `CancelRequested`."""
 
 
 # --- people ----------------------------------------------------------------------------------------
@@ -583,6 +612,10 @@ class AnswerGiven(OfCall, frozen=True):
     value: Value
     by: str
     note: str = ""
+    groups: tuple[str, ...] = ()
+    """Those that whoever answered was in: a question may be for a group."""
+    via: str = ""
+    """As in `CancelRequested`."""
 
 
 class QuestionExpired(OfCall, frozen=True):
@@ -670,6 +703,7 @@ KINDS: Final[dict[int, type[Entry]]] = {
     12: RunPruned,
     13: RunRewound,
     14: CallsReopened,
+    15: Acknowledged,
     17: RunSuspended,
     18: QuarantineLifted,
     20: StepStarted,
@@ -726,9 +760,17 @@ VISITORS: Final = frozenset(
         ChildEnded,
         CodeMatched,
         EffectLandedLate,
+        Acknowledged,
     }
 )
 """Entries that others than the claimant may write into a run. A closed set."""
+SAID: Final[frozenset[type[Entry]]] = frozenset(
+    {
+        *(CancelRequested, EffectSettled, EventSent, DriftAccepted, AnswerGiven, QuarantineLifted, CodeMatched),
+        *(Acknowledged, RunRewound, CallsReopened, RunPruned, StoreAdopted, FellBack, EffectLandedLate),
+    }
+)
+"""Entries that say what people did, and what fell back or came too late: an audit lists them. Stores find them by index."""
 LETTING_GO: Final = frozenset({RunReleased, RunStopped, RunSuspended, RunDone, RunFailed, RunCancelled})
 """Entries with which a process gives up its claim on a run. The process writes nothing after them."""
 FENCES: Final = frozenset({RunCreated, RunAdopted, FellBack, RunRewound, CallsReopened, RunPruned})

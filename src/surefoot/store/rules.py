@@ -6,10 +6,13 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from surefoot.core.entry import KIND_OF, SAID
 from surefoot.core.seal import Record
 from surefoot.errors import UsageError
 from surefoot.store.contract import ANY, RESERVED, Extend, IndexRow, Limit, Rewrite, RunQuery, Wanted
 
+SAID_KINDS: Final = frozenset(KIND_OF[kind] for kind in SAID)
+"""The numbers of entries that an audit lists."""
 ALWAYS: Final = 0
 """The time from which a run of a dead worker is ready: it had its turn already, so it comes before all others."""
 
@@ -55,6 +58,7 @@ def matches(query: RunQuery, row: IndexRow | None) -> bool:
         and query.workflow in (None, row.workflow)
         and query.queue in (None, row.queue)
         and (query.need in (None, row.need) or (query.need == ANY and bool(row.need)))
+        and (not query.claimed or bool(row.worker))
         and query.labels.items() <= row.labels.items()
     )
 

@@ -106,7 +106,8 @@ def _checkpoint(data: Data) -> str:
 
 
 def _by(data: Data) -> str:
-    return f"by {data.get('by')}" + (f": {data['note']}" if data.get("note") else "")
+    who = f"by {data.get('by')}" + (f" ({data['via']})" if data.get("via") else "")
+    return who + (f": {data['note']}" if data.get("note") else "")
 
 
 def _settled(data: Data) -> str:
@@ -196,6 +197,7 @@ _WORDS: Final = {
     "RunCancelled": _Words("run cancelled"),
     "RunContinued": _Words("continued as new", _args),
     "CallsReopened": _Words("to be tried again", _reopened, loud=True),
+    "Acknowledged": _Words("seen", lambda data: f"{', '.join(data.get('about', ()))} {_by(data)}".strip()),
     "CallKept": _Words("kept", lambda data: str(data.get("why", ""))),
     "CodeMatched": _Words("matched", _matched),
     "CallCancelled": _Words("cancelled from inside"),

@@ -38,7 +38,7 @@ def execute(attempt: Attempt, number: int) -> Outcome:
         timed = attempt.spec.timeout is not None
         value = in_time(attempt, args, kwargs) if timed else attempt.spec.fn(*args, **kwargs)
     except Exception as error:  # noqa: BLE001 - whatever user code raises is the outcome
-        return attempt.raised(error)
+        return attempt.raised(error, started)
     finally:
         current.reset(token)
     return attempt.returned(value, started)

@@ -108,7 +108,7 @@ async def execute(attempt: Attempt, number: int) -> tuple[Outcome, asyncio.Cance
             async with asyncio.timeout(attempt.spec.timeout):
                 value = await body
     except Exception as error:  # noqa: BLE001 - whatever user code raises is the outcome
-        return attempt.raised(error), None
+        return attempt.raised(error, started), None
     finally:
         current.reset(token)
     return attempt.returned(value, started), None
@@ -145,11 +145,11 @@ async def shielded(
 
 def _outcome(attempt: Attempt, task: asyncio.Task[Any], started: int, *, late: bool) -> Outcome:
     if late and (not task.done() or task.cancelled() or task.exception() is not None):
-        return attempt.raised(TimeoutError(f"did not return within {attempt.spec.timeout:g} s"))
+        return attempt.raised(TimeoutError(f"did not return within {attempt.spec.timeout:g} s"), started)
     if task.cancelled():
-        return attempt.raised(asyncio.CancelledError("the effect was cancelled from inside"))
+        return attempt.raised(asyncio.CancelledError("the effect was cancelled from inside"), started)
     error = task.exception()
-    return attempt.returned(task.result(), started) if error is None else attempt.raised(error)
+    return attempt.returned(task.result(), started) if error is None else attempt.raised(error, started)
 
 
 async def go_live(session: Session) -> None:

@@ -262,6 +262,7 @@ class Session:
             call = msgspec.structs.replace(call, consent=partial(questions.consent, place, call, spec.name))
         begun = past if isinstance(past, PastEffect) else None
         if begun is not None and undecided:
+            self.stops.would_do(spec.kind, address)
             return Attempt(self, place, spec, call, args, kwargs, begun, called_off(call, begun))
         program = effect(call, begun) if is_effect else step(call, past)
         lost = self.losses.program(call, past) if self.state.fallbacks else None

@@ -68,7 +68,7 @@ from surefoot.store.sqlite.files import (
     restore,
     snapshot,
 )
-from surefoot.store.sqlite.schema import COLUMNS, ENTRY
+from surefoot.store.sqlite.schema import COLUMNS, ENTRY, SAID
 
 CHECKPOINT_PAGES: Final = 250
 LISTEN_SECONDS: Final = 0.025
@@ -113,6 +113,8 @@ _LIST_BARE: Final = (
     "WHERE h.n < ? ORDER BY h.n DESC LIMIT ?"
 )
 _FIND: Final = "SELECT r.n, r.run, h.n, " + _ROW + " FROM runs r LEFT JOIN heads h ON h.run = r.run WHERE "  # noqa: S608 - our own names
+_CLAIMED: Final = _FIND + "r.worker > '' AND +r.n < ? ORDER BY r.n DESC LIMIT ?"
+"""Sorted, but only those that some process drives at the moment."""
 _LABELLED: Final = (
     "SELECT l.n, l.run, h.n, " + _ROW + " FROM run_labels l JOIN runs r ON r.run = l.run "  # noqa: S608 - our own names
     "LEFT JOIN heads h ON h.run = l.run "
@@ -158,6 +160,7 @@ _HEAL_PARTS: Final = " ON CONFLICT (id) DO UPDATE SET " + ", ".join(
 )
 _QUARANTINED: Final = f"SELECT {', '.join(ENTRY[2:])} FROM quarantine WHERE run = ? ORDER BY n"  # noqa: S608 - our own names
 _SCAN: Final = f"SELECT {_PLACED} FROM entries WHERE pos > ? ORDER BY pos LIMIT ?"  # noqa: S608 - our own names
+_SAID: Final = f"SELECT {_PLACED} FROM entries WHERE {SAID} AND pos < ? ORDER BY pos DESC LIMIT ?"  # noqa: S608 - our own names
 _ARCHIVE: Final = (
     f"INSERT INTO quarantine ({_PLACED}) SELECT {_PLACED} FROM entries WHERE run = ? AND seq > ? ORDER BY seq"  # noqa: S608 - our own names
 )
@@ -596,11 +599,16 @@ class SqliteStore(Derived):
         return [str(run) for (run,) in self._ask(_NAMES_FROM, between(prefix) * 2)]
 
     def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
-        rows = self._ask(_SCAN, (after, limit))
+        return self._records_in(self._ask(_SCAN, (after, limit)))
+
+    def _records_in(self, rows: list[tuple[Any, ...]]) -> list[tuple[int, Record]]:
         try:
             return [(pos, Record(*row)) for pos, *row in _typed(rows, _SCAN_ROWS)]
         except msgspec.ValidationError as error:
             raise damaged(self.path, f"a stored record is not what was written: {error}", structure=False) from None
+
+    def said(self, before: int, limit: int) -> list[tuple[int, Record]]:
+        return self._records_in(self._ask(_SAID, (before, limit)))
 
     def scan_parts(self, after: int, limit: int) -> list[tuple[int, Part]]:
         rows = self._ask(_SCAN_PARTS, (after, limit))
@@ -830,6 +838,8 @@ def _search(query: RunQuery, before: int, many: int) -> tuple[str, tuple[Any, ..
     # First what few runs have. Most runs are done.
     last = ("workflow", "status") if query.status == DONE else ("status", "workflow")
     wanted = [(column, value) for column in ("need", "queue", *last) if (value := getattr(query, column))]
+    if not wanted and query.claimed:
+        return _CLAIMED, (before, many)
     if not wanted:
         return _LIST, (before, many)
     (first, value), *others = wanted

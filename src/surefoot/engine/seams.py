@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from surefoot.core import registry, values
 from surefoot.core.choice import OnCorruption, OnCrash, one_of
+from surefoot.core.cure import command
 from surefoot.core.forms import dump, load
 from surefoot.core.retry import Backoff
 from surefoot.core.timer import Duration
@@ -34,9 +35,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
     "Backoff", "Declared", "Duration", "Observer", "OnCorruption", "OnCrash", "ReleaseSignal", "RunSignal", "Strand",
-    "Unit", "as_tool", "declared", "decode", "driver", "dump", "encode", "encode_objects", "hear", "in_call", "in_run",
-    "is_registered", "key_or_none", "load", "one_of", "place_name", "refused", "register", "replays", "signature",
-    "storable", "visible", "warn_once",
+    "Unit", "as_tool", "command", "declared", "decode", "driver", "dump", "encode", "encode_objects", "hear", "in_call",
+    "in_run", "is_registered", "key_or_none", "load", "one_of", "place_name", "refused", "register", "replays",
+    "signature", "storable", "visible", "warn_once",
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import surefoot as sf
 from surefoot.adapters.langgraph.saver import Saver
-from surefoot.engine.seams import visible
+from surefoot.engine.seams import command, visible
 from surefoot.errors import RunConflict
 
 _MOST_LOOKED_AT: Final = 1000
@@ -49,6 +49,6 @@ def _conflict(run: Any, thread: str, what: str) -> RunConflict:
         f"thread {visible(thread)}: new input, and run {visible(run.id)} {what}: with new input LangGraph would begin anew, and "
         "the effects of that run would be executed again. Nothing was executed.\n"
         "  go on?       invoke the graph with None instead of the input, and then with the input\n"
-        f"  give it up?  surefoot runs cancel {visible(run.id)}\n"
+        f"  give it up?  {command('runs cancel', run.id)}\n"
         '  I mean it    guard(graph, on_new_input="allow")'
     )

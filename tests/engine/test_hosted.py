@@ -11,6 +11,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.engine.hosted import Unit
+from surefoot.engine.process.config import settings
 from surefoot.errors import Cancelled, InDoubt, StoreUnavailable, UsageError, WaitingForAnswer
 from surefoot.store.open import close_all
 
@@ -18,9 +19,9 @@ LABELS = {"thread": "chat-1"}
 
 
 @pytest.fixture(autouse=True)
-def store(tmp_path):
+def store(tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path}/runs.db"
-    sf.configure(store=url)
+    monkeypatch.setattr(settings, "store", url)  # Other tests of this process have stores of their own.
     yield url
     close_all()
 

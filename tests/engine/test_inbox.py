@@ -9,11 +9,13 @@ import pytest
 
 import surefoot as sf
 from surefoot import witness
+from surefoot.core.entry import NOTHING, RunAdopted, RunCreated
 from surefoot.engine.operate import inbox as engine
 from surefoot.engine.process.config import runtime
 from surefoot.store.contract import Serving, WorkerSeen
 from surefoot.view import inbox
 from tests.engine.test_fallback import garble
+from tests.folded import folded
 
 
 def page(*, workers=(), now=0, kinds=(), limit=50, cursor=""):
@@ -169,6 +171,18 @@ def test_run_whose_process_died_waits_only_if_no_worker_takes_it_up(killed):
 
     assert listed(workers=[mine]) == []
     assert listed(workers=[elsewhere]) == [("cut_off", "r", "")]
+
+
+def test_unit_of_a_framework_whose_process_died_says_to_invoke_the_graph_again():
+    """No worker takes it up: to start one would not help."""
+    born = RunCreated("agent.node", NOTHING, "d", labels={"thread": "chat-1"}, hosted="LangGraph")
+    state = folded(born, RunAdopted("w", "h", 1, "c"))
+    namesake = WorkerSeen("w", "h", 1, 0, None, Serving(("agent.node",)))
+
+    (item,) = inbox.of_run(state, [namesake], driven=False, now=9)
+
+    assert item.kind == "cut_off"
+    assert "invoke the graph of LangGraph again on thread chat-1" in item.title
 
 
 @pytest.fixture

@@ -122,8 +122,9 @@ def _decided(state: RunState, workers: Sequence[WorkerSeen], *, driven: bool, no
     how = standing.stands(state, driven=driven, now=now)
     for stop in how.stops:
         yield _of_stop(state, stop)
-    if how.status == standing.ABANDONED and not serves(workers, state):
-        title = f"Its process is gone, and no living worker serves {_workflow(state)}"
+    if how.status == standing.ABANDONED and (how.elsewhere or not serves(workers, state)):
+        nobody = f"Its process is gone, and no living worker serves {_workflow(state)}"
+        title = f"Its process is gone. To go on: {how.elsewhere}" if how.elsewhere else nobody
         yield _item(state, CUT_OFF, "", title, state.newest_at)
 
 

@@ -943,8 +943,14 @@ def test_run_sync_in_a_blocking_workflow_names_the_async_one():
     def blocking() -> str:
         return str(agent.run_sync("go").output)
 
-    with pytest.raises(sf.UsageError, match="async def"):
-        blocking.run("r")
+    loop = asyncio.new_event_loop()  # The framework would make one of its own, and never close it.
+    asyncio.set_event_loop(loop)
+    try:
+        with pytest.raises(sf.UsageError, match="async def"):
+            blocking.run("r")
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
     assert traces() == []
 
 

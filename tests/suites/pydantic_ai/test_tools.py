@@ -815,8 +815,11 @@ class Shelf(AbstractToolset[Any]):
         return f"fetched {tool_args['n']}"
 
 
-def test_a_toolset_of_an_unknown_class_has_effects_that_ask():
-    """It may do anything."""
+@pytest.mark.parametrize("has_mcp", [True, False])
+def test_a_toolset_of_an_unknown_class_has_effects_that_ask(monkeypatch, has_mcp):
+    """It may do anything. Without its package for MCP the framework does not ask who it is."""
+    if not has_mcp:
+        monkeypatch.setattr(Durable.__base__, "_wrap_leaf_toolset", lambda _self, _toolset: None)
     agent = Agent(answered(call("fetch", 1, n=3)).model, name="a", toolsets=[Shelf()], capabilities=[Durable()])
     run = running(agent)
     killed_at("fetch 3", run)

@@ -33,7 +33,7 @@ from surefoot.engine.seams import Strand, in_run, refused, replays
 _LEANED_ON = (
     "_bind_model_operations", "_bind_to_agent", "_build_function_toolset", "_durable_run_context", "_find_model_id",
     "_register_toolsets", "_registered_model_id", "_resolve_model_for_request", "_unwrap_tool_result", "_wrap_leaf_toolset",
-    "_wrap_other_leaf_toolset",
+    "_wrap_leaf_toolset", "_wrap_other_leaf_toolset",
 )  # fmt: skip
 versions.require_names(EXTRA, PACKAGES, [name for name in _LEANED_ON if not hasattr(BaseDurabilityCapability, name)])
 
@@ -194,6 +194,11 @@ class Durable(BaseDurabilityCapability[AgentDepsT]):
         if key not in self._bound:
             self._bound[key] = super()._bind_model_operations(backend, model_id=model_id, model_name=model_name)
         return self._bound[key]
+
+    def _wrap_leaf_toolset(self, ts: AbstractToolset[AgentDepsT]) -> WrapperToolset[AgentDepsT] | None:
+        """Without its package for MCP the framework does not ask about a toolset of an unknown class."""
+        found = super()._wrap_leaf_toolset(ts)
+        return self._wrap_other_leaf_toolset(ts) if found is None else found
 
     def _wrap_other_leaf_toolset(self, ts: AbstractToolset[AgentDepsT]) -> WrapperToolset[AgentDepsT] | None:
         """A toolset of a class that nobody knows: its tools are recorded like any."""

@@ -83,6 +83,16 @@ def test_a_step_is_the_record_with_its_arguments_wherever_that_is_numbered(recor
     assert ask(record, matcher, "ask", kind="step", args={"q": "A"}) == Same(first)
 
 
+def test_a_step_whose_parameter_was_renamed_is_the_record_with_its_values_wherever_that_is_numbered(record):
+    """By its number it would get the answer to another question, where effects were executed after it."""
+    first, second = record.step("ask#1", q="A"), record.step("ask#2", q="B")
+    record.effect("send#1", to="a")
+    matcher = record.matcher()
+
+    assert ask(record, matcher, "ask", kind="step", args={"question": "B"}) == Same(second)
+    assert ask(record, matcher, "ask", kind="step", args={"question": "A"}) == Same(first)
+
+
 def test_a_record_is_given_to_one_call_only(record):
     """Two calls with equal arguments are two calls."""
     only = record.step("ask#1", q="A")

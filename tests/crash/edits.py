@@ -399,7 +399,7 @@ def edited(program: Program, edits: str) -> Edited:
     for edit in filter(None, edits.split("+")):
         verb, _, rest = edit.rstrip("!").partition(":")
         made = EDITS[verb](made, rest, edit.endswith("!"))
-    unclear = _unclear(made)
+    unclear = _unclear(made) | (_out_of_order(program, made.program) & made.reworded)
     return replace(made, unclear=unclear, harmless=made.harmless and not _used(made.program, set(unclear)))
 
 
@@ -416,6 +416,19 @@ def _unclear(made: Edited) -> frozenset[int]:
             unknown.add(node.n)
     followed = ((node.n, (one.n for one in calls[at + 1 :] if one.n in effects)) for at, node in enumerate(calls))
     return frozenset(n for n, after in followed if n in made.reworded and next(after, 0) in unknown)
+
+
+def _out_of_order(old: Program, new: Program) -> frozenset[int]:
+    """Calls of one name and scope that stand in another order now: the record at the number of one is another's. If that
+    one still has its arguments, a reworded call is a new one.
+    """
+    found: set[int] = set()
+    for group in {(node.name, way) for node, way in walked(new.block) if node.n}:
+        now = [node.n for node, way in walked(new.block) if (node.name, way) == group and node.n < FIRST_NEW]
+        before = [node.n for node, _ in walked(old.block) if node.n in now]
+        if [n for n in now if n in before] != before:
+            found.update(now)
+    return frozenset(found)
 
 
 def declared(edits: str) -> str:
@@ -701,7 +714,7 @@ def turn(made: Edited, rest: str, declared: bool) -> Edited:
 def insert(made: Edited, rest: str, declared: bool) -> Edited:
     """`insert:extra@3`: a call in front of call 3. A step, by a name that is there or a new one; or an effect."""
     name, _, where = rest.partition("@")
-    n = FIRST_NEW + len(made.program.calls())
+    n = _free_number(made.program)
     found = False
 
     def change(block: Block) -> Block:
@@ -721,9 +734,15 @@ def insert(made: Edited, rest: str, declared: bool) -> Edited:
 @edit
 def append(made: Edited, rest: str, declared: bool) -> Edited:
     """`append:extra`: a call behind everything. Harmless also if it is an effect."""
-    block = (*made.program.block, Node(rest, FIRST_NEW + len(made.program.calls())))
+    block = (*made.program.block, Node(rest, _free_number(made.program)))
     harmless = made.harmless
     return replace(_put_in(made, block, rest, declared=False), harmless=harmless)
+
+
+def _free_number(program: Program) -> int:
+    """Of a new call. No other new one has it, also where calls were taken out in between."""
+    used = {node.n for node in program.calls()}
+    return next(n for n in itertools.count(FIRST_NEW + len(program.calls())) if n not in used)
 
 
 def _put_in(made: Edited, block: Block, name: str, declared: bool) -> Edited:

@@ -82,6 +82,11 @@ class Arguments:
         now = iter(_values(values.again(asked.args)))
         return recorded is not None and all(value in now for value in _values(recorded))
 
+    def has_other_names(self, past: PastCall, asked: Asked) -> bool:
+        """Whether it was recorded with a parameter that the call does not have any more."""
+        recorded = self.recorded(past)
+        return recorded is not None and not asked.parameters.issuperset(recorded)
+
     def digests(self, past: PastCall, noted: frozenset[str]) -> Iterable[str]:
         """Digests of what is compared: as recorded, and as today's classes read it."""
         today = "" if self.means_another(past, noted) else self._digest_today(past, noted)

@@ -7,6 +7,7 @@ A step with other arguments runs again if nothing was done because of its result
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from surefoot.core.address import on_one_line, split
 from surefoot.core.entry import CallCancelled
@@ -17,6 +18,8 @@ from surefoot.core.matching.records import Records
 from surefoot.core.matching.search import ENDED, Search
 from surefoot.core.matching.words import IS, NEW, Words, filled
 
+RENAMED: Final = "renamed"
+"""In an index of digests: records with a parameter that has another name now. No digest finds them."""
 Place = tuple[str, str, int]
 """Scope, name and number of a call."""
 
@@ -101,7 +104,9 @@ class Steps(Search):
             return here
         found: PastCall | None = None
         for (_, path, name), group in self._records.groups_of(asked):
-            for past in self._index(asked, path, name, group).get(asked.digest, ()):
+            index = self._index(asked, path, name, group)
+            renamed = [past for past in index.get(RENAMED, ()) if self._arguments.same(past, asked)]
+            for past in index.get(asked.digest, []) + renamed:
                 if past.address not in self._records.asked:
                     return past
                 if past.address in self._taken:
@@ -116,6 +121,8 @@ class Steps(Search):
             for _, past in sorted(group.items()):
                 for digest in self._arguments.digests(past, asked.noted):
                     index.setdefault(digest, []).append(past)
+                if self._arguments.has_other_names(past, asked):
+                    index.setdefault(RENAMED, []).append(past)
         return index
 
     def _is_moved(self, asked: Asked) -> bool:

@@ -13,7 +13,7 @@ from surefoot.core.cure import Advice, Cure, Cures, Edit, command
 from surefoot.core.differences import changes, hints
 from surefoot.core.doubt import settling
 from surefoot.core.entry import Stop
-from surefoot.core.history import CHILD, DOUBTFUL, Past, PastState, PastWait, is_child
+from surefoot.core.history import CHILD, DOUBTFUL, Past, PastState, PastWait, is_child, may_have_happened
 from surefoot.core.matching.answers import Asked
 from surefoot.core.reopening import Undone
 from surefoot.errors import UsageError
@@ -275,8 +275,9 @@ def undecorated(
 ) -> Stop:
     """`qualname`: the function's name in its module, if that is not the effect's name."""
     function = qualname or name
-    pasts = [past for past in pasts if past.state is not PastState.FAILED] or pasts
-    were = f"{'were' if len(pasts) > 1 else 'was'} {'tried' if pasts[0].state is PastState.FAILED else 'executed'}"
+    happened = [past for past in pasts if may_have_happened(past)]
+    pasts = happened or pasts
+    were = f"{'were' if len(pasts) > 1 else 'was'} {'executed' if happened else 'tried'}"
     message = (
         f"run {run}: {names_of(pasts)} {were} as an effect, and {function} in {module} is {now} now: to replay the code "
         "would execute it, unrecorded. Nothing was executed."

@@ -554,6 +554,13 @@ CASES = [
         "WANT": stops("pay#1 was tried as an effect, and pay in", "a plain function now"),
     },
     {
+        "TITLE": "decorator removed from an effect that a person said did not happen: nobody claims it was executed",
+        "OLD": PAY,
+        "EDIT": [("@sf.effect\ndef pay", "def pay")],
+        "THEN": [["settle", "r", "pay#1", "--not-happened"], "run"],
+        "WANT": stops("pay#1 was tried as an effect, and pay in", "a plain function now"),
+    },
+    {
         "TITLE": "effect becomes a workflow that is called as a function",
         "OLD": MAIL,
         "EDIT": [("@sf.effect\ndef send", "@sf.workflow\ndef send")],

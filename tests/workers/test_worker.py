@@ -615,6 +615,7 @@ def test_rewound_parent_goes_on_at_once(store):
     run.rewind("child#1", by="ann")
     with sf.Worker():
         wait_until(lambda: kinds("rewound").count("RunSuspended") == 2)
+    assert (run.status, kinds("rewound").count("RunRewound")) == ("waiting", 1)
 
 
 def test_run_that_is_not_ready_after_all_does_not_count_as_done(store):

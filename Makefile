@@ -6,6 +6,8 @@
 #   make bench   measure; writes docs/performance.md, docs/performance.json and the table in README.md
 #   make proof   the long tests with full counts
 #   make chaos   the crash lab, for as long as BUDGET says; writes docs/chaos.json and its parts of docs/proof.md, README.md
+#   make test-adapters   the suites of all adapters, each in an environment of its own
+#   make newest  the same against the newest versions on the index
 #   make test-NAME   the suite tests/suites/NAME, in an environment of its own (tests/README.md has all rings)
 #   make clean   remove what the above made
 PYTHON ?= python3
@@ -14,7 +16,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 BUDGET ?= 30m
 
-.PHONY: demo quick test check bench proof chaos suites clean compiled
+.PHONY: demo quick test check bench proof chaos suites clean compiled test-adapters newest
 .DELETE_ON_ERROR:
 
 # The stamp is written last: an interrupted set-up is started again from nothing, not believed.
@@ -49,6 +51,19 @@ check: $(READY)
 SUITES := $(patsubst tests/suites/%/requirements.txt,%,$(wildcard tests/suites/*/requirements.txt))
 
 suites: $(SUITES:%=test-%)
+
+# What each framework's adapter promises, with kills, against the versions in its requirements.txt.
+ADAPTERS := $(filter openai_agents pydantic_ai langgraph clients mcp,$(SUITES))
+test-adapters: $(ADAPTERS:%=test-%)
+
+# The same against the newest versions on the index instead of the pinned ones: every night, not before a merge.
+newest: $(ADAPTERS:%=newest-%)
+newest-%: tests/suites/%/requirements.txt
+	@$(PYTHON) -m venv --clear .venv-newest-$*
+	@sed 's/==.*//' $< > .venv-newest-$*/newest.txt
+	@.venv-newest-$*/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --editable '.[test]' --requirement .venv-newest-$*/newest.txt
+	@echo "$*, with the newest:" $$(.venv-newest-$*/bin/python -m pip freeze --disable-pip-version-check | grep -iF "$$(grep -o '^[A-Za-z0-9_-]*' .venv-newest-$*/newest.txt)")
+	@SUREFOOT_UNTESTED=1 .venv-newest-$*/bin/python -m pytest tests/suites/$*
 
 .PRECIOUS: .venv-%/.ready
 test-%: .venv-%/.ready

@@ -113,6 +113,7 @@ class Bench:
                 ("resume", ("w3", "w3b"), self._resume),
                 ("rehearsed", REHEARSED, self._rehearsed),
                 ("lone step", ("async_step",), self._lone_step),
+                ("agent turn", ("agent_turn",), self._agent_turn),
                 ("starts", ("w5_import", "w5_help", "w5_rss"), self._starts),
                 ("seals", ("seals",), self._seals),
                 ("looks", ("verify_large", "verify_small", "open_large", "open_many"), self._looks),
@@ -207,6 +208,10 @@ class Bench:
         self.samples["async_step"].append(figures["async"] / figures["blocking"])
         self.rates["blocking_step_us"].append(figures["blocking"] * 1e6)
         self.rates["async_step_us"].append(figures["async"] * 1e6)
+
+    def _agent_turn(self) -> None:
+        with self._fresh() as folder:
+            self._keep("agent_turn", self._work("agent_turn", folder, module="bench.agents"))
 
     def _starts(self) -> None:
         """Programs are started in turn, so that a slow moment of the machine hits all of them."""

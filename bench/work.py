@@ -320,17 +320,23 @@ def _read_hash_decode(folder: Path, run: str) -> list[tuple[int, bytes]]:
 
 def ref(folder: Path, body_bytes: str) -> Figures:
     """The bare loop: one INSERT of the same bytes and a commit, 1,000 times, fresh file, WAL, FULL."""
-    connection = apsw.Connection(str(folder / "ref.db"))
-    connection.execute("pragma journal_mode=wal")
-    connection.execute("pragma synchronous=full")
-    if connection.pragma("journal_mode") != "wal" or connection.pragma("synchronous") != 2:
-        raise AssertionError("the reference loop is not durable here")
-    connection.execute("create table rows(body blob)")
+    connection = durable_rows(folder / "ref.db")
     body = os.urandom(int(body_bytes))
     started = perf_counter()
     for _ in range(STEPS):
         connection.execute("insert into rows values (?)", (body,))
     return {"rate": STEPS / (perf_counter() - started)}
+
+
+def durable_rows(path: Path) -> apsw.Connection:
+    """A new table `rows`; each INSERT into it is on disk when it returns."""
+    connection = apsw.Connection(str(path))
+    connection.execute("pragma journal_mode=wal")
+    connection.execute("pragma synchronous=full")
+    if connection.pragma("journal_mode") != "wal" or connection.pragma("synchronous") != 2:
+        raise AssertionError("the reference loop is not durable here")
+    connection.execute("create table rows(body blob)")
+    return connection
 
 
 def lone_step(folder: Path) -> Figures:

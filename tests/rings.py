@@ -23,6 +23,7 @@ SLOW: Final = {
     "engine/test_plan.py": PROCESSES,
     "engine/test_ready_effects.py": SERVERS,
     "engine/test_right_before.py": PROCESSES,
+    "engine/test_supposing.py": PROCESSES,
     "engine/test_syncs.py": PROCESSES,
     "store/test_anchor.py": PROCESSES,
     "store/test_guard.py": PROCESSES,

@@ -65,6 +65,15 @@ def test_the_bare_loop_and_the_lone_steps_are_measured(tmp_path):
     assert set(work("lone_step", tmp_path)) == {"blocking", "async"}
 
 
+def test_a_turn_of_an_agent_is_measured_beside_the_same_without_us(tmp_path):
+    """In one process and in turn: a ratio over two programs would measure the machine."""
+    figures = work("agent_turn", tmp_path, module="bench.agents")
+
+    assert set(figures) == {"ratio", "of_calls", "ms", "bare_ms", "calls_ms", "writes_ms"}
+    assert figures["bare_ms"] > 0
+    assert figures["writes_ms"] > 0
+
+
 def test_seals_are_switched_off_for_one_side_only(tmp_path):
     """The side without them must not be the one that is believed; the other has to be the real thing."""
     figures = work("seals", tmp_path, module="bench.trust")

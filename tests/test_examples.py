@@ -40,6 +40,12 @@ def lines_with(word, *outputs):
         ("documents.py", "run documents-1000: 990 documents read, 10 unreadable"),
         ("refund.py", "order 1001 is refunded: re_1"),
         ("checkpoint.py", "400 words on 100 pages"),
+        ("support_agent.py", "Ticket 81: 48 EUR refunded, the customer has mail."),
+        ("inbox_agent.py", "24 complaints settled."),
+        (
+            "booking_agent.py",
+            "Seat 12 in coach 4 of ICE 7 is paid, and you have mail. ICE 7 for 48.00 EUR.",
+        ),
         ("agent_loop.py", "after 24 look-ups: summary of 9 messages, the last: page 24 says 7"),
     ],
 )
@@ -119,3 +125,59 @@ def test_every_example_has_a_test_here():
     """A new example without a test would rot."""
     here = Path(__file__).read_text()
     assert [] == [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in here]
+
+
+@pytest.mark.parametrize("lines", [1, 2, 3])
+def test_a_support_agent_killed_before_its_tools_act_refunds_and_mails_once(lines):
+    """A framework's agent: what it had asked and read is not asked and read again."""
+    before = killed_after(lines, "support_agent.py", "--slow", "0.4")
+    after = run("support_agent.py")
+
+    assert after.stdout.splitlines()[-1] == "Ticket 81: 48 EUR refunded, the customer has mail.", after.stderr
+    assert len(lines_with("refund", before, after.stdout)) == 1
+    assert Path("outbox.txt").read_text().count("ada@example.org") == 1
+    assert len(json.loads(Path("bank.json").read_text())) == 1
+    assert len(lines_with("look up", before, after.stdout)) == (2 if lines == 2 else 1)
+
+
+@pytest.mark.parametrize("lines", [9, 17, 40])
+def test_an_agent_that_continues_as_new_pays_every_order_once_wherever_it_is_killed(lines):
+    """Killed in its first segment, at its first summary, in a later segment: no turn is asked for again, nothing is paid twice."""
+    before = killed_after(lines, "inbox_agent.py")
+    after = run("inbox_agent.py")
+
+    assert after.stdout.splitlines()[-1] == "24 complaints settled.", after.stderr
+    paid = json.loads(Path("inbox-bank.json").read_text())
+    assert sorted(order for order, _ in paid.values()) == [str(1000 + number) for number in range(1, 25)]
+    assert len(lines_with("look up", before, after.stdout)) <= 25
+    assert len(lines_with("refund", before, after.stdout)) <= 25
+    assert len(lines_with("summarise", before, after.stdout)) <= 6
+
+
+@pytest.mark.parametrize("lines", [1, 2, 4, 6])
+def test_a_booking_agent_killed_before_its_tools_act_pays_and_mails_once(lines):
+    """What its tools wrote into the deps is there again, too."""
+    before = killed_after(lines, "booking_agent.py", "--slow", "0.4")
+    after = run("booking_agent.py")
+
+    assert after.stdout.splitlines()[-1].endswith("ICE 7 for 48.00 EUR."), after.stderr
+    assert len(lines_with("pay 4800", before, after.stdout)) == 1
+    assert len(lines_with("reserve", before, after.stdout)) == 1
+    assert Path("outbox.txt").read_text().count("ada@example.org") == 1
+    assert len(json.loads(Path("bank.json").read_text())) == 1
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_graph_killed_in_a_node_refunds_and_mails_once(answered):
+    """LangGraph executes a node again from its first line; what it did is not done again."""
+    pytest.importorskip("langgraph", reason="pip install 'surefoot[langgraph]'")
+    asked = run("refund_graph.py") if answered else None
+    killed_after(1, "refund_graph.py", *["yes"] * answered, "--slow", "0.4")
+    after = run("refund_graph.py")
+    if not answered:
+        asked, after = after, run("refund_graph.py", "yes")
+
+    assert "waiting for an answer: Run refund#1?" in asked.stdout, asked.stderr
+    assert after.stdout.splitlines()[-1] == "ticket 81: re_1, ada@example.org has mail", after.stderr
+    assert Path("outbox.txt").read_text().count("ada@example.org") == 1
+    assert len(json.loads(Path("bank.json").read_text())) == 1

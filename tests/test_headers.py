@@ -23,7 +23,7 @@ NOT_OF_A_RUN = {
 WRITTEN_WHERE_LEARNT = {
     ("engine/session/attempt.py", "StepStarted"),
     ("engine/session/late.py", "EffectLandedLate"),
-    ("engine/operate/handle.py", "EffectSettled"),
+    ("engine/operate/decisions.py", "EffectSettled"),
 }
 CONTEXT_VARIABLES = {
     "engine/declare/current.py", "engine/declare/lines.py", "engine/declare/placeholder.py", "engine/declare/rehearsal.py",

@@ -1,6 +1,8 @@
 """The public names that are the same in blocking and in async code: `surefoot` and `surefoot.aio` import them."""
 
 from surefoot import alerts
+from surefoot.adapters.policy import tool
+from surefoot.adapters.wrapping import wrap
 from surefoot.core.retry import Backoff
 from surefoot.core.values import Secret, register, upcast
 from surefoot.core.verdict import happened, not_happened, partial, unknown
@@ -36,6 +38,6 @@ __all__ = [
     "AsyncWorkflow", "Backoff", "Decision", "Effect", "Generation", "JournalEntry", "MapResult", "Queue",
     "RecordedCall", "ResumePlan", "Run", "Secret", "Worker", "Workflow", "alerts", "attempt", "configure",
     "continue_as_new", "effect", "happened", "key", "not_happened", "now", "outside", "partial", "patched", "progress",
-    "publish", "random", "register", "removed", "run_id", "saga", "scope", "step", "timeout", "transaction", "unknown",
-    "upcast", "uuid4", "workflow",
+    "publish", "random", "register", "removed", "run_id", "saga", "scope", "step", "timeout", "tool", "transaction",
+    "unknown", "upcast", "uuid4", "workflow", "wrap",
 ]  # fmt: skip

@@ -12,8 +12,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 __all__ = [
-    "Cancelled", "CodeChanged", "CodecMissing", "CorruptCheckpoint", "Drifted", "Fatal", "Fenced", "InDoubt",
-    "JournalCorrupt", "JournalRegressed", "NotDone", "NotFound", "Quarantined", "RetryAfter", "RunConflict",
+    "Cancelled", "CodeChanged", "CodecMissing", "CorruptCheckpoint", "Denied", "Drifted", "Fatal", "Fenced", "InDoubt",
+    "JournalCorrupt", "JournalRegressed", "NotDone", "NotFound", "Outdated", "Quarantined", "RetryAfter", "RunConflict",
     "SchemaMismatch", "StepFailed", "Stopped", "StoreFull", "StoreNotDurable", "StoreUnavailable", "SurefootError",
     "Unavailable", "UsageError", "ValueRejected", "WaitingForAnswer", "WorkflowFailed",
 ]  # fmt: skip
@@ -53,6 +53,10 @@ class NotFound(UsageError):
     """No such run, or no such store; the message names the place that was looked in."""
 
 
+class Outdated(UsageError):
+    """What somebody decided on has changed since it was looked at. Nothing was recorded: look again, and decide anew."""
+
+
 class ValueRejected(UsageError):
     """A value that would not come back as it is. `path` points at the bad field (`$.a[3].b`)."""
 
@@ -66,6 +70,18 @@ class ValueRejected(UsageError):
 
 class Fatal(SurefootError):
     """Raised by a step or an effect: it failed, nothing happened, and trying again will not help."""
+
+
+class Denied(Fatal):
+    """An effect that needs a person's yes got a no. `by` and `note` are whose, and what they said."""
+
+    def __init__(self, message: str, by: str = "", note: str = "") -> None:
+        super().__init__(message, by, note)
+        self.by = by
+        self.note = note
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class NotDone(SurefootError):

@@ -636,3 +636,69 @@ def test_a_command_that_is_suggested_does_not_show_the_password_of_the_store():
     told = operators.resume_command(Settings(store="postgresql://app:geheim@db/runs"), "r")
 
     assert told == "surefoot runs resume r --app MODULE --store 'postgresql://app:***@db/runs'"
+
+
+# --- one call ------------------------------------------------------------------------------------------
+
+
+def test_one_call_is_shown_whole(cli, runs):
+    """In the list of calls it is cut; here nobody has to guess what was asked of the other side."""
+    shown = cli("runs", "show", "stopped-1", "charge#1")
+    found = cli("runs", "show", "stopped-1", "charge#1", "--json").json
+
+    assert shown.code == 0
+    assert shown.out.splitlines()[0] == "run stopped-1, effect charge#1: in doubt"
+    assert "ConnectionError: lost" in shown.out
+    assert "\x1b" not in shown.out
+    assert (found["run"], found["address"], found["status"], found["in_doubt"]) == (
+        "stopped-1",
+        "charge#1",
+        "in doubt",
+        True,
+    )
+    assert [(one["attempt"], one["outcome"]) for one in found["made"]] == [(1, "in doubt")]
+    assert [entry["kind"] for entry in found["entries"]] == ["EffectIntended", "EffectDoubted"]
+    assert found["key"]
+
+
+def test_call_that_is_not_there_is_refused_with_those_near_it(cli, runs):
+    shown = cli("runs", "show", "stopped-1", "charge#2")
+
+    assert shown.code == 2
+    assert "charge#1" in shown.err
+
+
+def test_run_says_where_its_journal_ended(cli, runs):
+    """What is decided on it can be bound to that (`seen=`)."""
+    found = cli("runs", "show", "stopped-1", "--json").json
+    entries = cli("runs", "tail", "stopped-1", "--no-follow", "--json").out.splitlines()
+
+    assert found["head"]["seq"] == len(entries)
+    assert len(found["head"]["seal"]) == 64
+
+
+def test_supposed_words_are_told_and_not_recorded(cli, runs):
+    before = cli("runs", "tail", "stopped-1", "--no-follow").out
+
+    told = cli("runs", "plan", "stopped-1", "--supposing", '{"do": "rewind", "at": "read#1"}')
+    found = cli("runs", "plan", "stopped-1", "--json", "--supposing", '{"do": "rewind", "at": "read#1"}').json
+    wrong = cli("runs", "plan", "stopped-1", "--supposing", "rewind")
+
+    assert told.code == 0
+    assert "set aside  read#1, and runs again" in told.out
+    assert set(found) == {"plan", "supposed", "seen"}
+    assert found["supposed"]["sets_aside"] == ["read#1"]
+    assert wrong.code == 2
+    assert before == cli("runs", "tail", "stopped-1", "--no-follow").out
+
+
+def test_event_is_sent_and_the_run_goes_on(cli, runs):
+    said = cli("send-event", "waiting-1", "paid", '{"cents": 5}', "--id", "e-1", "--by", "ann", "--json")
+
+    assert said.code == 0
+    assert said.json["recorded"] == {
+        "run": "waiting-1", "event": "paid", "value": {"cents": 5}, "id": "e-1", "by": "ann", "note": "",
+    }  # fmt: skip
+    assert said.json["status"] == "queued"
+    assert cli("send-event", "waiting-1", "paid", "no json").code == 2
+    assert cli("send-event", "done-1", "paid").code == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from surefoot.core import values
 from surefoot.core.entry import KINDS, VISITORS
-from surefoot.core.seal import Record, Sealer, verify
+from surefoot.core.seal import Record, Sealer, from_record, verify
 from surefoot.core.state import RunState
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -47,6 +47,24 @@ def test_a_step_value_of_format_1_comes_back_with_its_types():
 
     assert value["tuple"] == (1, 2.5, None)
     assert (value["bytes"], value["set"], value["$key"]) == (b"\x00\xff", {1, 2}, "escaped")
+
+
+def test_a_thread_of_format_1_verifies_and_is_read():
+    """If this fails, chats of users are lost: mend the code, not the file."""
+    golden = json.loads((GOLDEN / "thread-format-1.json").read_text())
+    records = [
+        Record(golden["run"], *numbers, body.encode(), bytes.fromhex(seal))
+        for *numbers, body, seal in golden["records"]
+    ]
+    assert verify(Sealer(bytes.fromhex(golden["store"]), golden["run"]), records) == len(records)
+
+    cleared, first, wrote, second = map(from_record, records)
+
+    assert cleared.why == "pruned: the newest of each namespace stay"
+    assert (first.ns, first.id, first.parent, first.host, first.pid, first.adopted) == ("", "1efa", "", "vm", 7, "")
+    assert (wrote.ns, wrote.id, wrote.task, wrote.path) == ("", "1efa", "task-1", "~__pregel_pull, n")
+    assert (second.ns, second.parent, second.adopted) == ("sub:1", "1efa", "ab")
+    assert json.loads(bytes(first.state))["channel_values"]["messages"][0]["$type"][0] == "langchain.HumanMessage"
 
 
 def test_the_description_of_the_format_names_every_kind_with_its_fields():

@@ -86,6 +86,7 @@ def test_every_kind_round_trips_and_has_its_number_for_ever():
     assert {number: cls.__name__ for number, cls in KINDS.items()} == {
         1: "RunCreated", 2: "RunAdopted", 3: "RunReleased", 4: "RunStopped", 5: "RunDone", 6: "RunFailed",
         7: "CancelRequested", 8: "RunCancelled", 9: "RunContinued", 10: "CallsUnclaimed", 11: "FellBack", 12: "RunPruned", 13: "RunRewound", 14: "CallsReopened",
+        15: "Acknowledged",
         17: "RunSuspended", 18: "QuarantineLifted",
         20: "StepStarted", 21: "StepDone", 22: "StepRaised", 23: "EffectIntended", 24: "EffectDone",
         25: "EffectRaised", 26: "EffectDoubted", 27: "EffectSettled", 28: "EffectUnstorable",
@@ -93,7 +94,7 @@ def test_every_kind_round_trips_and_has_its_number_for_ever():
         40: "ValueNoted", 41: "Progressed", 42: "Published", 43: "TimerSet", 44: "TimerFired",
         45: "WaitStarted", 46: "EventSent", 47: "EventTaken", 48: "WaitExpired", 49: "ChildEnded",
         50: "WorldSeen", 51: "DriftAccepted", 52: "QuestionAsked", 53: "AnswerGiven", 54: "QuestionExpired",
-        60: "GenerationSaved", 61: "StoreAdopted",
+        60: "GenerationSaved", 61: "StoreAdopted", 70: "ThreadSaved", 71: "ThreadWrote", 72: "ThreadCleared",
     }  # fmt: skip
 
 

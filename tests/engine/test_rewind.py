@@ -868,3 +868,29 @@ def test_an_undo_that_did_not_happen_keeps_no_run_from_going_back(ledger):
 
     sf.get_run("r").rewind("look#1")
     assert "book#1" not in {past.address for past in sf.get_run("r").state().in_doubt()}
+
+
+def test_run_that_asks_again_after_a_no_can_be_sent_back():
+    """The question stands behind its effect then. It was looked for once more after it had gone with it."""
+
+    @sf.effect(approve=True)
+    def wire() -> str:
+        return "sent"
+
+    @sf.workflow(name="rewound_denied")
+    def wf() -> str:
+        return wire()
+
+    with pytest.raises(sf.WaitingForAnswer):
+        wf.run("r")
+    run = sf.get_run("r")
+    run.answer("wire#1.approval", False)
+    with pytest.raises(sf.Fatal):
+        wf.run("r")
+    run.retry(failed=True)
+    with pytest.raises(sf.WaitingForAnswer):
+        wf.run("r")
+
+    assert run.rewind("wire#1") == []
+    with pytest.raises(sf.WaitingForAnswer):
+        wf.run("r")

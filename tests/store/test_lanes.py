@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
+from importlib.resources import files
 
 import apsw
 import pytest
@@ -11,6 +13,9 @@ import pytest
 from surefoot.errors import StoreUnavailable
 from surefoot.store.contract import Limit, RunQuery
 from surefoot.store.memory import MemoryStore
+from surefoot.store.postgres import schema as schema_of_postgres
+from surefoot.store.postgres import store as postgres
+from surefoot.store.rules import SAID_KINDS
 from surefoot.store.sqlite import lanes, schema
 from surefoot.store.sqlite import store as sqlite
 from surefoot.testing.conformance import due, index_row, put, taken, wish
@@ -136,6 +141,41 @@ def test_reservation_leaves_the_row_what_it_was(place):
     assert before[0].row == due("r", labels={"team": "x"})
 
 
+def test_claimed_runs_are_found_among_those_that_are_claimed():
+    """However many runs there are, few are driven at once: those are looked through, and no others."""
+    question, values = sqlite._search(RunQuery(claimed=True), 1000, 50)
+
+    plan = _plan(question, values)
+
+    assert any("runs_by_worker" in line and line.startswith("SEARCH") for line in plan), plan
+    assert not any(line.startswith("SCAN") for line in plan), plan
+
+
+def test_what_people_did_is_found_without_reading_the_journals():
+    """An audit of a store with a million entries costs what people did."""
+    plan = _plan(sqlite._SAID, (10**9, 50))
+
+    assert any("entries_said" in line for line in plan), plan
+    assert not any("TEMP B-TREE" in line for line in plan), plan
+
+
+def test_index_of_the_audit_has_the_numbers_of_the_kinds_that_it_is_about():
+    """Its numbers are in the file for ever; 16 is kept for a kind that other versions write."""
+    bits = int(schema.SAID.partition(" ")[0])
+    listed = re.search(r"kind IN \((.*?)\)", postgres._SAID.decode())
+
+    assert {kind for kind in range(64) if bits >> kind & 1} == SAID_KINDS | {16}
+    assert set(map(int, listed[1].split(", "))) == SAID_KINDS | {16}
+    assert listed[0] in files(schema_of_postgres.__package__).joinpath("migrations", "0001.sql").read_text()
+
+
+def _plan(question, values):
+    connection = apsw.Connection(":memory:")
+    for statement in schema.SCHEMA.values():
+        connection.execute(statement)
+    return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {question}", values)]
+
+
 @pytest.mark.parametrize(
     ("query", "index"),
     [
@@ -152,12 +192,9 @@ def test_reservation_leaves_the_row_what_it_was(place):
 )
 def test_lists_for_people_are_found_by_index(query, index):
     """With a hundred thousand runs a page costs what is on it: nothing is sorted, and no table is read from end to end."""
-    connection = apsw.Connection(":memory:")
-    for statement in schema.SCHEMA.values():
-        connection.execute(statement)
     question, values = sqlite._search(query, 1000, 50)
 
-    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {question}", values)]
+    plan = _plan(question, values)
 
     assert any(index in line and line.startswith("SEARCH") for line in plan), plan
     assert not any(line.startswith("SCAN") or "TEMP B-TREE" in line for line in plan), plan

@@ -74,3 +74,18 @@ def test_an_error_that_is_no_stop_has_the_same_fields():
     from surefoot.view import facts
 
     assert {"type", "message", "run", "address", "cures", "exit_code"} == set(facts.error(ValueError("no")))
+
+
+def test_workers_are_told_with_what_they_serve():
+    """A page says how many go on with a run by themselves."""
+    from surefoot.store.contract import Serving, WorkerSeen
+    from surefoot.view import facts
+
+    serving = WorkerSeen("w", "h", 7, 1_000_000, 2_000_000, Serving(("pay",), ("mail",), "c0de"))
+    driving = WorkerSeen("d", "h", 8, 1_000_000)
+
+    first, second = facts.workers([serving, driving])["workers"]
+
+    assert first["serving"] == {"workflows": ["pay"], "queues": ["mail"], "code": "c0de"}
+    assert (first["worker"], first["pid"], first["heard"].second) == ("w", 7, 2)
+    assert (second["serving"], second["heard"]) == (None, None)

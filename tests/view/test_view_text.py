@@ -82,3 +82,15 @@ def test_lengths_of_time_are_told_in_the_units_that_matter(micros, shown):
 def test_how_long_ago_is_told_even_if_the_clock_was_set_back():
     assert text.ago(5_000_000, 65_000_000) == "1 min ago"
     assert text.ago(5_000_000, 0) == "just now"
+
+
+def test_pieces_tell_escapes_from_text_that_looks_like_one():
+    r"""On a page they are boxed: a name that is written `\\x1b` is not taken for a control character."""
+    text_ = "a\x1b[31m\\x1b\u202e\nb"
+
+    found = text.pieces(text_)
+
+    assert "".join(piece for piece, _ in found) == text.visible(text_)
+    assert [piece for piece, is_escape in found if is_escape] == ["\\x1b", "\\u202e", "\\n"]
+    assert text.pieces("") == []
+    assert text.pieces("plain") == [("plain", False)]

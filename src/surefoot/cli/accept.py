@@ -10,7 +10,7 @@ from surefoot.cli import confirmation, operators, output
 from surefoot.cli.options import Settings, app_option, operator
 from surefoot.core.expectation import UNSEEN
 from surefoot.errors import UsageError
-from surefoot.view import facts, text
+from surefoot.view import facts, outlook, text
 
 if TYPE_CHECKING:
     from surefoot.core.entry import Drift
@@ -43,20 +43,13 @@ def accept(
         _require_code(run_id, unseen, witness, app)
     named = [found for found in unseen if found.witness == witness]
     if named:
-        output.tell(*(text.visible(line) for line in _outlook(run_id, named[0])))
+        output.tell(*outlook.of_watching_no_more(run_id, named[0]))
         confirmation.ask("no longer watch it?", yes=yes)
     with execution.answers_only():
         accepted = run.take_as_found(witness, by=by, note=note)
     _report(settings, run, accepted, by, note, app)
     if witness is None:
         output.tell(*(text.visible(f"not accepted: {found.line()}") for found in unseen))
-
-
-def _outlook(run_id: str, unseen: Drift) -> tuple[str, ...]:
-    return (
-        unseen.line(),
-        f"run {run_id} would no longer watch it: whatever happens there from now on, the run does not notice.",
-    )
 
 
 def _require_code(run_id: str, unseen: list[Drift], witness: str | None, app: str | None) -> None:

@@ -30,6 +30,7 @@ def adopt(settings: Settings, reason: str, by: str, yes: bool) -> None:
     from surefoot.engine.upkeep import adoption
     from surefoot.store.generation_journal import checkpoints
     from surefoot.store.open import open_regressed, shown
+    from surefoot.store.threads import threads
 
     if not reason.strip():
         raise UsageError("--reason must say why: somebody will read it.")
@@ -43,13 +44,14 @@ def adopt(settings: Settings, reason: str, by: str, yes: bool) -> None:
     store = open_regressed(url)
     try:
         found = adoption.look(store)
-        kept = checkpoints(store.names())
-        output.tell(*lines(found, kept))
+        names = store.names()
+        kept, chats = checkpoints(names), threads(names)
+        output.tell(*lines(found, kept), *of_threads(chats))
         confirmation.ask("accept it?", yes=yes)
         adoption.adopt(store, SystemClock(), reason=reason, by=by)
     finally:
         store.close()
-    output.answer(settings, facts.adoption(found, kept), "adopted: the store can be used again.")
+    output.answer(settings, facts.adoption(found, kept, chats), "adopted: the store can be used again.")
 
 
 def lines(found: Adoption, checkpoints: list[str]) -> list[str]:
@@ -68,6 +70,13 @@ def lines(found: Adoption, checkpoints: list[str]) -> list[str]:
         )
         told += _some(checkpoints)
     return [text.visible(line) for line in told]
+
+
+def of_threads(threads: list[str]) -> list[str]:
+    if not threads:
+        return []
+    told = f"{len(threads)} threads may have lost checkpoints: their graphs warn, and go on from older ones:"
+    return [text.visible(line) for line in (told, *_some(threads))]
 
 
 def _some(names: list[str]) -> list[str]:

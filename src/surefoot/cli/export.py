@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 @click.option(
     "--output", "path", metavar="FILE", help="Write to this file, whole or not at all. Default: standard output."
 )
+@click.option("--thread", metavar="THREAD", help="A thread of an adapter (LangGraph), instead of a run.")
 @click.option("--damaged", is_flag=True, help="Export a damaged run as it is, as evidence; the file says so.")
 @click.option("--check", "checked", metavar="FILE", help="Check a file that was exported. Needs no store.")
 @verb
-def export(settings: Settings, run_id: str | None, path: str | None, damaged: bool, checked: str | None) -> int:
+def export(
+    settings: Settings, run_id: str | None, path: str | None, thread: str | None, damaged: bool, checked: str | None
+) -> int:
     """Write a run to one file of JSON lines: every record with its seal, every part, counts and a checksum.
 
     The file holds data only. It proves by itself that it is whole: surefoot export --check FILE. A run that is
@@ -34,21 +37,35 @@ def export(settings: Settings, run_id: str | None, path: str | None, damaged: bo
     from surefoot.engine.process import config
     from surefoot.engine.upkeep import exports
 
-    if (run_id is None) == (checked is None) or (checked is not None and (path is not None or damaged)):
-        raise UsageError("say either the ID of a run to export, or --check FILE.")
+    named = [given for given in (run_id, thread, checked) if given is not None]
+    if len(named) != 1 or (checked is not None and (path is not None or damaged)):
+        raise UsageError("say either the ID of a run to export, or --thread THREAD, or --check FILE.")
     if checked is not None:
         return _report(settings, exports.check_file(checked), f"{checked} is")
     store = config.runtime(settings.store, create=False).store
+    journal = _journal(run_id, thread)
     if path is not None:
-        made = exports.export_to(store, str(run_id), path, damaged=damaged)
+        made = exports.export_to(store, journal, path, damaged=damaged)
         return _report(settings, made, f"{path} has", complain=False)
-    exports.export(store, str(run_id), sys.stdout.buffer.write, damaged=damaged)
+    exports.export(store, journal, sys.stdout.buffer.write, damaged=damaged)
     sys.stdout.buffer.flush()
     return 0
 
 
+def _journal(run_id: str | None, thread: str | None) -> str:
+    from surefoot.engine import threads
+    from surefoot.store.threads import PREFIX
+
+    if thread is None:
+        return str(run_id)
+    threads.check_id(thread)
+    return PREFIX + thread
+
+
 def _report(settings: Settings, found: Exported, subject: str, *, complain: bool = True) -> int:
-    told = f"run {found.run}: {many(found.records, 'record')}, {many(found.parts, 'part')}"
+    from surefoot.engine.upkeep.verification import called
+
+    told = f"{called(found.run)}: {many(found.records, 'record')}, {many(found.parts, 'part')}"
     usable = f"of a damaged run: {many(found.valid, 'record')} from the first on can be used"
     output.answer(settings, facts.export(found), f"{subject} {told}; {'whole' if found.whole else usable}")
     return DAMAGED if complain and not found.whole else 0

@@ -136,6 +136,7 @@ def _journal(seen: JournalSeen) -> Iterator[str]:
 
 def _verdict(seen: StoreSeen) -> Iterator[str]:
     from surefoot.store.generation_journal import checkpoints
+    from surefoot.store.threads import threads
 
     if seen.sound:
         yield f"sound: {len(seen.journals)} journals, {sum(one.entries for one in seen.journals):,} entries"
@@ -147,6 +148,8 @@ def _verdict(seen: StoreSeen) -> Iterator[str]:
         yield f"  gone?       {command_text(ADOPT, _url(seen.path))}"
     if checkpoints(bad):
         yield "  checkpoint? load() falls back to the newest generation that is whole, and says so"
+    if threads(bad):
+        yield "  thread?     its graph goes on from the newest checkpoint that is whole, and says so"
     if (run := _to_repair(seen, bad)) is not None:
         yield f"  go on?      {command_text(command('repair', run), _url(seen.path))}"
 

@@ -22,6 +22,7 @@ VERBS = {
     "demo": ("surefoot.cli.demo.verb:demo", "See it work: an agent is killed with SIGKILL, and brought home."),
     "run": ("surefoot.cli.run:run", "Start a run, or resume it, or print its recorded result."),
     "worker": ("surefoot.cli.worker:worker", "Drive the runs of a store until told to stop."),
+    "inbox": ("surefoot.cli.inbox:inbox_", "What waits for a person, and what somebody should know."),
     "runs": ("surefoot.cli.runs.group:runs", "Look at runs, resume and cancel them."),
     "preflight": (
         "surefoot.cli.preflight:preflight",
@@ -35,13 +36,16 @@ VERBS = {
     "approve": ("surefoot.cli.approve:approve", "Say yes to a question of a run."),
     "deny": ("surefoot.cli.deny:deny", "Say no to a question of a run."),
     "answer": ("surefoot.cli.answer:answer", "Answer a question of a run."),
+    "send-event": ("surefoot.cli.send_event:send_event", "Send an event to a run."),
     "accept": ("surefoot.cli.accept:accept", "Accept what has changed outside since a run left it."),
     "inspect": ("surefoot.cli.inspect:inspect", "Look into a file that may be damaged, without touching it."),
-    "verify": ("surefoot.cli.verify:verify", "Is everything whole? Reads every entry and part, changes nothing."),
+    "verify": ("surefoot.cli.verify:verify", "Is everything whole? Reads all of it, changes nothing."),
     "doctor": ("surefoot.cli.doctor:doctor", "Does this place keep what is promised? Disk, locks, clock."),
     "prune": ("surefoot.cli.prune:prune", "Delete runs that ended long ago; each leaves a tombstone."),
     "backup": ("surefoot.cli.backup:backup", "Copy the store while it is in use, and verify the copy."),
     "export": ("surefoot.cli.export:export", "Write a run to one file that proves itself."),
+    "mcp": ("surefoot.cli.mcp:mcp", "Let an agent look at runs, over MCP. Reading only."),
+    "langgraph": ("surefoot.cli.langgraph.group:langgraph", "Threads of LangGraph: import them from its own savers."),
 }
 
 EXIT_CODES = {

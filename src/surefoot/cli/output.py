@@ -38,9 +38,14 @@ def tell(*lines: str) -> None:
 
 def say_json(value: Facts, *, indent: int | None = 2) -> None:
     """An object for programs, as made by `view/facts.py`. A verb makes none of its own."""
+    say(_fit(json_text(value, indent=indent)))
+
+
+def json_text(value: Facts, *, indent: int | None = None) -> str:
+    """The same for a program that does not read standard output."""
     from surefoot.view import text
 
-    say(_fit(text.to_json(value, indent=indent)))
+    return text.to_json(value, indent=indent)
 
 
 def answer(settings: Settings, what: Facts, *lines: str) -> None:

@@ -24,7 +24,10 @@ def answering(fn: F) -> F:
         default="",
         help="The question as you saw it (`shown as` in `surefoot runs show`); another one is not answered.",
     )
-    return shown(told_app_option(operator(fn)))
+    group = click.option(
+        "--group", "groups", multiple=True, metavar="NAME", help="A group you answer for, if the question is for one."
+    )
+    return shown(group(told_app_option(operator(fn))))
 
 
 def give(
@@ -37,6 +40,7 @@ def give(
     by: str,
     note: str,
     shown: str,
+    groups: tuple[str, ...],
     app: str | None,
 ) -> None:
     """Record the answer, and report to which question. Nothing is executed by answering."""
@@ -44,7 +48,7 @@ def give(
 
     run = operators.open_run(settings, run_id)
     address = as_recorded(name) if name is not None else _the_only_one(run)
-    run.answer(address, value, by=by, note=note, shown=shown)
+    run.answer(address, value, by=by, groups=groups, note=note, shown=shown)
     asked = run.state().question(address)
     question = asked.question if asked is not None else ""
     sentence = f"recorded: run {run_id}, {address} ({text.shorten(question, 100)}) {word} by {by}"

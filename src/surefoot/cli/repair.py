@@ -10,7 +10,7 @@ import click
 from surefoot.cli import confirmation, operators, output
 from surefoot.cli.options import Settings, operator
 from surefoot.errors import JournalCorrupt, NotFound
-from surefoot.view import facts, text
+from surefoot.view import facts, outlook, text
 
 if TYPE_CHECKING:
     from surefoot.engine.drive.fallback import Damage
@@ -41,7 +41,7 @@ def repair(settings: Settings, run_id: str, give_up: bool, accept_loss: bool, ye
         fallback.renew_row(runtime.store, run_id)
         operators.open_run(settings, run_id)  # NotFound, if the run does not exist
     else:
-        output.tell(text.visible(damage.outlook()))
+        output.tell(*outlook.told(outlook.of_repair(damage)))
         confirmation.ask("go on before the damage?", yes=yes)
         damage = fallback.fall_back(runtime.store, runtime.clock, run_id, seen=damage, by=by, note=note)
     _tell(settings, run_id, damage)
@@ -50,7 +50,7 @@ def repair(settings: Settings, run_id: str, give_up: bool, accept_loss: bool, ye
 def _give_up(settings: Settings, runtime: Runtime, run_id: str, *, yes: bool, by: str, note: str) -> None:
     from surefoot.engine.drive import fallback
 
-    output.tell(text.visible(f"run {run_id} would end as failed; what is left of it is kept for inspection."))
+    output.tell(*outlook.told(outlook.of_giving_up(run_id)))
     confirmation.ask("give it up?", yes=yes)
     fallback.give_up(runtime.store, runtime.clock, run_id, by=by, note=note)
     output.answer(settings, facts.giving_up(run_id), f"given up: run {run_id}.")

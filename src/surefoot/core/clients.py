@@ -125,6 +125,8 @@ FAMILIES: Final[dict[str, Family]] = {
     "googleapiclient": _CLOUD,
     "redis": _UNSURE,
     "pymongo": _UNSURE,
+    # Raised by a tool instead of doing it: it is called again once somebody agreed.
+    "pydantic_ai.exceptions": Family(refused=_names("ApprovalRequired CallDeferred"), unsure=frozenset()),
 }
 """Package or module -> what its exceptions mean."""
 

@@ -148,6 +148,8 @@ class Raised(Struct, frozen=True):
     """The worker in whose process the call still runs, although its time is over."""
     proven: bool = False
     """It comes from a guard clause, or from a transaction that was rolled back: nothing was done."""
+    started: int = 0
+    """When the attempt began, microseconds since 1970; 0: not known."""
 
 
 class Unstorable(Struct, frozen=True):

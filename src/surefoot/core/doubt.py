@@ -13,6 +13,7 @@ from surefoot.core import values
 from surefoot.core.cure import JSON, NEW_ID, Advice, Ask, Command, Cures, command
 from surefoot.core.entry import NOTHING, Kept, Stop, Value
 from surefoot.core.history import PastEffect, PastQuestion, PastState
+from surefoot.core.key import idempotency_key
 from surefoot.core.state import CANCELLED, ENDED, RunState
 from surefoot.core.visible import shorten, visible
 from surefoot.errors import StepFailed
@@ -86,6 +87,20 @@ def on_resume(policy: str, spent: str = "") -> str:
     if spent and policy == "retry":
         return f"{_ASK}, unless its check finds it: {spent}"
     return _ON_RESUME.get(policy, _ASK)
+
+
+def would_do(state: RunState, past: PastEffect) -> str:
+    """The same of an effect that is in doubt in this run."""
+    if past.state is PastState.UNSTORABLE:
+        return "stop: its value must be given by a person"
+    if past.policy == "retry" and past.rewound and past.key != _own_key(state, past.address):
+        return _ASK  # It was executed by the run that this one was forked from, under a key of that one.
+    return on_resume(past.policy, past.spent)
+
+
+def _own_key(state: RunState, address: str) -> str:
+    namespace = state.created.namespace if state.created is not None else ""
+    return idempotency_key(namespace, state.run, state.segment, address)
 
 
 _ASK: Final = "stop and ask a person"

@@ -132,6 +132,8 @@ class RunCreated(Entry, frozen=True):
     """Whether the name was given with `name=`: then the name alone identifies the workflow."""
     defaults: Value = NOTHING
     """The defaults of the parameters that were not passed, by name. Not part of the digest."""
+    hosted: str = ""
+    """The framework that decides when it is executed, and hands in what is executed; empty: it is a workflow's."""
 
 
 class RunAdopted(Entry, frozen=True):
@@ -191,6 +193,8 @@ class RunFailed(Entry, frozen=True):
 class CancelRequested(Entry, frozen=True):
     by: str
     note: str = ""
+    via: str = ""
+    """By which way: a console, and who was signed in there. Empty: the command line, or code."""
 
 
 class RunCancelled(Entry, frozen=True):
@@ -253,6 +257,8 @@ class RunRewound(Entry, frozen=True):
     note: str = ""
     seq: int = 0
     """The entry from which on calls are set aside."""
+    via: str = ""
+    """As in `CancelRequested`."""
 
 
 class CallsReopened(Entry, frozen=True):
@@ -261,6 +267,8 @@ class CallsReopened(Entry, frozen=True):
     addresses: tuple[str, ...]
     by: str
     note: str = ""
+    via: str = ""
+    """As in `CancelRequested`."""
 
 
 class QuarantineLifted(Entry, frozen=True):
@@ -268,6 +276,19 @@ class QuarantineLifted(Entry, frozen=True):
 
     by: str
     note: str = ""
+    via: str = ""
+    """As in `CancelRequested`."""
+
+
+class Acknowledged(Entry, frozen=True):
+    """A person has seen what is only to be known of the run (`core/need.py`), as far as it was on record by then."""
+
+    by: str
+    note: str = ""
+    about: tuple[str, ...] = ()
+    """Which kinds of news. Of others, and of what comes later, people are told all the same."""
+    via: str = ""
+    """As in `CancelRequested`."""
 
 
 class CallsUnclaimed(Entry, frozen=True):
@@ -322,6 +343,8 @@ class StepRaised(CallMade, frozen=True):
     parked: bool = False
     """Something that the step needs is away (`sf.Unavailable`): this attempt uses up no retry."""
     asked_as: int = 0
+    started: int = 0
+    """When the attempt began, microseconds since 1970."""
 
 
 class EffectIntended(EffectBegun, frozen=True):
@@ -401,6 +424,8 @@ class EffectSettled(OfCall, frozen=True):
     """It did not happen, and it is not run again: the call fails with its exception."""
     after: tuple[Sight, ...] = ()
     """What the effect touches, found by its check, as in `EffectDone`. A person's answer does not contain it."""
+    via: str = ""
+    """As in `CancelRequested`."""
 
 
 class EffectSuspected(EffectBegun, frozen=True):
@@ -447,6 +472,8 @@ class CodeMatched(Entry, frozen=True):
     shown: tuple[str, ...] = ()
     """Digests of the arguments with which the run stopped at such calls: the declaration is about those. Empty: about
     any. `unasked`: it is about recorded calls that the code did not ask for, and leaves out."""
+    via: str = ""
+    """As in `CancelRequested`."""
 
 
 class CallCancelled(OfCall, frozen=True):
@@ -516,6 +543,8 @@ class EventSent(Entry, frozen=True):
     value: Value
     id: str
     by: str = ""
+    via: str = ""
+    """As in `CancelRequested`."""
 
 
 class EventTaken(OfCall, frozen=True):
@@ -553,6 +582,8 @@ class DriftAccepted(Entry, frozen=True):
     note: str = ""
     unwatched: dict[str, str] = {}
     """Witness -> why it could not be observed. From here on the run does not look there any more."""
+    via: str = ""
+    """As in `CancelRequested`."""
 
 
 # --- people ----------------------------------------------------------------------------------------
@@ -581,6 +612,10 @@ class AnswerGiven(OfCall, frozen=True):
     value: Value
     by: str
     note: str = ""
+    groups: tuple[str, ...] = ()
+    """Those that whoever answered was in: a question may be for a group."""
+    via: str = ""
+    """As in `CancelRequested`."""
 
 
 class QuestionExpired(OfCall, frozen=True):
@@ -619,6 +654,40 @@ class StoreAdopted(Entry, frozen=True):
     """Unfinished runs that may have lost entries."""
 
 
+class ThreadSaved(Entry, frozen=True):
+    """One checkpoint of a thread of a framework that keeps its own state: a whole state, not what changed."""
+
+    ns: str
+    """Which graph within the thread; empty: the outermost."""
+    id: str
+    parent: str
+    """The checkpoint it came from, in the same namespace; empty: none."""
+    state: Value
+    meta: Value
+    host: str
+    pid: int
+    adopted: str = ""
+    """Hex: the seal of the last `StoreAdopted` at that time, if there was one."""
+
+
+class ThreadWrote(Entry, frozen=True):
+    """What a task of a thread gave, before the next checkpoint has it."""
+
+    ns: str
+    id: str
+    """The checkpoint that the task belongs to. It may be saved later than this."""
+    task: str
+    path: str
+    value: Value
+    """Triples of number, channel and value. Numbers below zero are for channels that the framework reserves."""
+
+
+class ThreadCleared(Entry, frozen=True):
+    """First in a journal of a thread that was rewritten: what stood here before was deleted, or set aside as damaged."""
+
+    why: str
+
+
 KINDS: Final[dict[int, type[Entry]]] = {
     1: RunCreated,
     2: RunAdopted,
@@ -634,6 +703,7 @@ KINDS: Final[dict[int, type[Entry]]] = {
     12: RunPruned,
     13: RunRewound,
     14: CallsReopened,
+    15: Acknowledged,
     17: RunSuspended,
     18: QuarantineLifted,
     20: StepStarted,
@@ -669,9 +739,12 @@ KINDS: Final[dict[int, type[Entry]]] = {
     54: QuestionExpired,
     60: GenerationSaved,
     61: StoreAdopted,
+    70: ThreadSaved,
+    71: ThreadWrote,
+    72: ThreadCleared,
 }
 
-BY_PARTS: Final = ("args", "value", "state", "details", "defaults")
+BY_PARTS: Final = ("args", "value", "state", "details", "defaults", "meta")
 """The fields of entries that may be kept by parts. Failures are not: people need to read them in any case."""
 
 KIND_OF: Final[dict[type[Entry], int]] = {cls: number for number, cls in KINDS.items()}
@@ -687,9 +760,17 @@ VISITORS: Final = frozenset(
         ChildEnded,
         CodeMatched,
         EffectLandedLate,
+        Acknowledged,
     }
 )
 """Entries that others than the claimant may write into a run. A closed set."""
+SAID: Final[frozenset[type[Entry]]] = frozenset(
+    {
+        *(CancelRequested, EffectSettled, EventSent, DriftAccepted, AnswerGiven, QuarantineLifted, CodeMatched),
+        *(Acknowledged, RunRewound, CallsReopened, RunPruned, StoreAdopted, FellBack, EffectLandedLate),
+    }
+)
+"""Entries that say what people did, and what fell back or came too late: an audit lists them. Stores find them by index."""
 LETTING_GO: Final = frozenset({RunReleased, RunStopped, RunSuspended, RunDone, RunFailed, RunCancelled})
 """Entries with which a process gives up its claim on a run. The process writes nothing after them."""
 FENCES: Final = frozenset({RunCreated, RunAdopted, FellBack, RunRewound, CallsReopened, RunPruned})

@@ -38,6 +38,7 @@ OWN: Final[dict[str, type[Exception]]] = {
         errors.NotFound,
         errors.ValueRejected,
         errors.Fatal,
+        errors.Denied,
         errors.NotDone,
         errors.RetryAfter,
         errors.Unavailable,

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Raw, Struct
 
 from surefoot.core import values
-from surefoot.core.entry import Due, Stop
+from surefoot.core.entry import Due, QuestionAsked, Stop
 from surefoot.core.visible import shorten, visible
 
 DAMAGE: Final = "damage"
@@ -27,11 +27,18 @@ STOPPED: Final = "stopped"
 FAILED: Final = "failed"
 LEFT: Final = "left"
 """It has ended, and left effects in doubt or undone."""
+LANDED_LATE: Final = "landed_late"
+"""An effect was executed by a process that had lost the run by then."""
+FELL_BACK: Final = "fell_back"
+"""Entries of it were damaged, and it went on before them."""
 
 KINDS: Final = (
-    DAMAGE, IN_DOUBT, DRIFT, CODE_CHANGED, SCHEMA_MISMATCH, QUARANTINED, STOPPED, QUESTION, EVENT, LEFT, FAILED,
+    DAMAGE, IN_DOUBT, DRIFT, CODE_CHANGED, SCHEMA_MISMATCH, QUARANTINED, STOPPED, QUESTION, EVENT, LEFT, LANDED_LATE,
+    FAILED, FELL_BACK,
 )  # fmt: skip
 """The most urgent first."""
+TO_KNOW: Final = (LEFT, LANDED_LATE, FAILED, FELL_BACK)
+"""Nothing waits for a decision: somebody should know of it, and say so (`Acknowledged`)."""
 
 _BY_REASON: Final = {
     "InDoubt": IN_DOUBT,
@@ -55,27 +62,66 @@ class Need(Struct, frozen=True):
     """A few words, safe to show."""
     until: int | None = None
     """Until when a person should answer, microseconds since 1970."""
+    since: int | None = None
+    """From when on, microseconds since 1970."""
 
 
 NO_NEED: Final = Need()
 
 
-def of_stops(stops: Sequence[Stop], due: Due | None = None) -> Need:
+class News(Struct, frozen=True):
+    """What somebody should know of a run, and has not said so yet. There is nothing to decide."""
+
+    kind: str
+    """One of `TO_KNOW`."""
+    address: str
+    """The call it is about; empty: the whole run."""
+    brief: str
+    """A few words, safe to show."""
+    seq: int
+    """The entry that says it."""
+    at: int
+    """When that was, microseconds since 1970."""
+
+
+def of_stops(stops: Sequence[Stop], due: Due | None = None, since: int | None = None) -> Need:
     """Of a stopped run, with these stops unanswered."""
     if not stops:
         return NO_NEED
-    first = min(stops, key=lambda stop: KINDS.index(_kind(stop)))
-    return Need(_kind(first), first.address, _brief(in_brief(first)), due.at if due is not None else None)
+    first = min(stops, key=lambda stop: KINDS.index(kind_of(stop)))
+    until = due.at if due is not None else None
+    return Need(kind_of(first), first.address, in_short(in_brief(first)), until, since)
 
 
-def of_end(left: Sequence[str], error: Raw | None = None) -> Need:
+def of_question(asked: QuestionAsked, since: int) -> Need:
+    """Of a run that asks, and whose process waits for the answer."""
+    until = asked.due.at if asked.due is not None else None
+    return Need(QUESTION, asked.address, in_short(f"{asked.address}: {asked.question}"), until, since)
+
+
+def of_end(left: Sequence[str], error: Raw | None = None, since: int | None = None) -> Need:
     """Of a run that has ended; `error`: its failure."""
     if left:
-        return Need(LEFT, left[0], _brief(", ".join(left)))
+        return Need(LEFT, left[0], in_short(", ".join(left)), since=since)
     if error is None:
         return NO_NEED
+    return Need(FAILED, brief=in_short(failure(error)), since=since)
+
+
+def failure(error: Raw) -> str:
+    """What a run failed with, in words."""
     kind, message = values.error_summary(error)
-    return Need(FAILED, brief=_brief(f"{kind}: {message}" if message else kind))
+    return f"{kind}: {message}" if message else kind
+
+
+def of_news(news: Sequence[News]) -> Need:
+    """Of a run that nobody has to decide anything about."""
+    if not news:
+        return NO_NEED
+    kind = min((one.kind for one in news), key=KINDS.index)
+    same = [one for one in news if one.kind == kind]
+    brief = ", ".join(one.address for one in same) if kind == LEFT else same[0].brief
+    return Need(kind, same[0].address, in_short(brief), since=same[0].at)
 
 
 def in_brief(stop: Stop) -> str:
@@ -86,10 +132,10 @@ def in_brief(stop: Stop) -> str:
     return f"{stop.address}: {question}" if question else f"{stop.reason} {stop.address}".strip()
 
 
-def _brief(text: str) -> str:
+def in_short(text: str) -> str:
     return shorten(visible(text), _LONGEST)
 
 
-def _kind(stop: Stop) -> str:
+def kind_of(stop: Stop) -> str:
     kind = _BY_REASON.get(stop.reason, STOPPED)
     return EVENT if kind == QUESTION and "event" in stop.facts else kind

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surefoot.core.entry import (
     FENCES,
@@ -17,6 +18,8 @@ from surefoot.core.entry import (
     CallsReopened,
     Entry,
     FellBack,
+    QuestionAsked,
+    QuestionExpired,
     RunAdopted,
     RunCreated,
     RunReleased,
@@ -24,7 +27,7 @@ from surefoot.core.entry import (
     RunStopped,
     RunSuspended,
 )
-from surefoot.core.need import NO_NEED, Need, of_end, of_stops
+from surefoot.core.need import NO_NEED, Need, of_end, of_question, of_stops
 from surefoot.core.timer import MICROS
 
 LEFT_BEHIND: Final = "LeftBehind"
@@ -48,12 +51,14 @@ class Standing(Struct, frozen=True):
 
 
 NOBODY: Final = Standing()
-MOVING: Final = FENCES | LETTING_GO
+MOVING: Final = FENCES | LETTING_GO | {QuestionAsked, QuestionExpired}
 """The entries that change the standing of a run. Callers check this first: nearly all entries are others."""
 
 
-def moved(entry: Entry, at: int, *, starts: int, answered: Callable[[Entry], bool]) -> Standing | None:
-    """The standing of the run after this entry; None: as before.
+def moved(
+    entry: Entry, at: int, standing: Standing, *, starts: int, answered: Callable[[Entry], bool]
+) -> Standing | None:
+    """The standing of the run after this entry; None: as before, which is `standing`.
 
     `starts`: how often the run was taken up without progress. `answered`: whether the answer that it waits for is
     there already (it came before the run stopped).
@@ -70,14 +75,18 @@ def moved(entry: Entry, at: int, *, starts: int, answered: Callable[[Entry], boo
             seconds = 0 if why == HANDED_BACK else min(2 ** max(starts, 0), LONGEST_BACK_OFF)
             return Standing(at + seconds * MICROS)
         case RunStopped(stops=stops):
-            reason, need = stops[0].reason if stops else "", of_stops(stops, entry.due)
+            reason, need = stops[0].reason if stops else "", of_stops(stops, entry.due, at)
             return Standing(at if answered(entry) else goes_on(entry, at), reason=reason, need=need)
         case RunSuspended():
             return Standing(at if answered(entry) else goes_on(entry, at))
+        case QuestionAsked():  # Its process may live on and wait for the answer.
+            return replace(standing, need=of_question(entry, at))
+        case QuestionExpired(address=address):
+            return replace(standing, need=NO_NEED) if standing.need.address == address else None
         case FellBack() | RunRewound() | CallsReopened():
             return Standing(at)
     left, error = getattr(entry, "left", ()), getattr(entry, "error", None)
-    return Standing(reason=LEFT_BEHIND if left else "", need=of_end(left, error)) if left or error else NOBODY
+    return Standing(reason=LEFT_BEHIND if left else "", need=of_end(left, error, at)) if left or error else NOBODY
 
 
 def goes_on(still: Any, now: int) -> int | None:

@@ -21,6 +21,7 @@ from surefoot.core.entry import (
     ITEMS_DONE,
     NOTHING,
     VISITORS,
+    Acknowledged,
     AnswerGiven,
     CallCancelled,
     CallKept,
@@ -88,7 +89,20 @@ from surefoot.core.history import (
     PastValue,
     PastWait,
 )
-from surefoot.core.need import of_stops
+from surefoot.core.need import FAILED as HAS_FAILED
+from surefoot.core.need import (
+    FELL_BACK,
+    LANDED_LATE,
+    LEFT,
+    NO_NEED,
+    TO_KNOW,
+    Need,
+    News,
+    failure,
+    in_short,
+    of_news,
+    of_stops,
+)
 from surefoot.core.readiness import HANDED_BACK, MOVING, NOBODY, Standing, moved
 from surefoot.core.seal import Record, from_record
 from surefoot.errors import JournalCorrupt, NotDone
@@ -215,6 +229,8 @@ class RunState:
         """Requests of people to try failed calls again, oldest first."""
         self.landed_late: tuple[EffectLandedLate, ...] = ()
         """Effects that a process finished after it had lost its claim."""
+        self.to_know: tuple[News, ...] = ()
+        """What somebody should know of it, and nobody has said to have seen."""
         self.pruned: RunPruned | None = None
         self.pruned_at = 0
         self.standing: Standing = NOBODY
@@ -240,6 +256,7 @@ class RunState:
         """How often in a row it was parked, with no new record in between."""
         self._who = self._folder = ""
         self._claim_epoch = 0
+        self._segment_began = 0
         self._event_ids: set[str] = set()
 
     def fold(self, record: Record) -> Entry:
@@ -265,8 +282,10 @@ class RunState:
             if kind is not RunSuspended:
                 self.parks = 0
         handler = _HANDLERS.get(kind)
-        if kind in MOVING and (standing := moved(entry, record.at, starts=self.starts, answered=self.is_answered)):
-            self.standing = NOBODY if self.status in ENDED and kind is FellBack else standing  # It remains ended.
+        if kind in MOVING:
+            standing = moved(entry, record.at, self.standing, starts=self.starts, answered=self.is_answered)
+            if standing is not None:
+                self.standing = NOBODY if self.status in ENDED and kind is FellBack else standing  # It remains ended.
         if handler is not None:
             known = self.world.version
             handler(self, entry, record)
@@ -361,6 +380,10 @@ class RunState:
             return past.state is PastState.OPEN and not expired and not came
         return False
 
+    def open_need(self) -> Need:
+        """What of its stops still waits for a person."""
+        return of_stops(self.stops, self.due, self.standing.need.since)
+
     def event_for(self, name: str, taken: Container[str] = ()) -> Event | None:
         """The first event of that name that no wait has taken, and that is not in `taken`."""
         events = (event for event in self.events if event.name == name and not event.taken)
@@ -368,6 +391,16 @@ class RunState:
 
     def has_event(self, event_id: str) -> bool:
         return event_id in self._event_ids
+
+    def _forget_end(self) -> None:
+        """It has not ended after all: what was to be known of its end is not."""
+        kept = (one for one in self.to_know if one.kind not in _OF_THE_END or one.seq <= self._segment_began)
+        self.to_know = tuple(kept)
+
+    def _drop_news(self, gone: Callable[[News], bool]) -> None:
+        self.to_know = tuple(one for one in self.to_know if not gone(one))
+        if self.standing.need.kind in TO_KNOW:
+            self.standing = replace(self.standing, need=of_news(self.to_know))
 
     def _move(self, entry: Entry, record: Record) -> None:
         kind = type(entry)
@@ -412,6 +445,8 @@ def _created(state: RunState, entry: RunCreated, record: Record) -> None:
 
 def _fell_back(state: RunState, entry: FellBack, record: Record) -> None:
     state.fallbacks += ((record.seq, entry),)
+    if not entry.by:  # Else a person did it, and knows.
+        state.to_know += (News(FELL_BACK, "", in_short(entry.why), record.seq, record.at),)
     for past in state.in_doubt():
         state.calls[past.address] = replace(past, outcome_lost=True)
     state.claimant, state.stops, state.children, state.due = None, (), (), None
@@ -436,6 +471,7 @@ def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
     state._who = f"worker {entry.worker[:8]} on host {entry.host} (pid {entry.pid})"
     state.stops = ()
     state.left = state.left[: state._left_by_segments]  # The run goes on: its earlier end no longer counts.
+    state._forget_end()
 
 
 def _released(state: RunState, entry: RunReleased, record: Record) -> None:
@@ -458,16 +494,22 @@ def _stopped(state: RunState, entry: RunStopped, record: Record) -> None:
 def _ended(state: RunState, entry: RunDone | RunFailed | RunCancelled, record: Record) -> None:
     state.claimant = None
     state.left += entry.left
+    state.to_know += _left(entry.left, record)
     if isinstance(entry, RunDone):
         state.value = entry.value
     elif isinstance(entry, RunFailed):
         state.error = entry.error
+        state.to_know += (News(HAS_FAILED, "", in_short(failure(entry.error)), record.seq, record.at),)
+
+
+def _left(addresses: Iterable[str], record: Record) -> tuple[News, ...]:
+    return tuple(News(LEFT, address, in_short(address), record.seq, record.at) for address in addresses)
 
 
 def _cancel_requested(state: RunState, entry: CancelRequested, record: Record) -> None:
     state.cancel = entry
     if state.claimant is None and state.status not in ENDED:
-        state.standing = Standing(record.at, need=of_stops(state.stops))
+        state.standing = Standing(record.at, need=state.open_need())
 
 
 def _quarantine_lifted(state: RunState, entry: QuarantineLifted, record: Record) -> None:
@@ -480,7 +522,7 @@ def _child_ended(state: RunState, entry: ChildEnded, record: Record) -> None:
     state.ended_children.add(entry.child)
     if entry.child in state.children:
         state.children = tuple(child for child in state.children if child != entry.child)
-        state.standing = Standing(record.at, need=of_stops(state.stops))
+        state.standing = Standing(record.at, need=state.open_need())
         if not state.stops:
             state.status = QUEUED
 
@@ -490,7 +532,8 @@ def _continued(state: RunState, entry: RunContinued, record: Record) -> None:
     state.calls, state.cuts = {}, {}
     state.matches = ()
     state.left += entry.left
-    state._left_by_segments = len(state.left)
+    state.to_know += _left(entry.left, record)
+    state._left_by_segments, state._segment_began = len(state.left), record.seq
     state.args, state.digest, state.defaults = entry.args, entry.digest, entry.defaults
 
 
@@ -515,7 +558,7 @@ def _step_raised(state: RunState, entry: StepRaised, record: Record) -> None:
     state._note(
         PastStep, entry.address, PastState.FAILED if entry.due is None else PastState.RETRYING, record,
         digest=entry.digest, args=entry.args, attempt=entry.attempt, error=entry.error, due=entry.due, ended=record.at,
-        parked=entry.parked, parks=parks + entry.parked, asked_as=entry.asked_as,
+        parked=entry.parked, parks=parks + entry.parked, asked_as=entry.asked_as, at=entry.started or record.at,
     )  # fmt: skip
 
 
@@ -599,6 +642,8 @@ def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> No
         first=record.seq if past.rewound else past.first, visited=record.seq if entry.by else past.visited, **facts,
     )  # fmt: skip
     state.world.settled(entry, record.seq)
+    if entry.by and state.status in ENDED:  # Whoever looked knows.
+        state._drop_news(lambda one: one.kind == LEFT and one.address == entry.address)
     _answered(state, record, entry.address)
 
 
@@ -612,8 +657,10 @@ def _answered(state: RunState, record: Record, *addresses: str) -> None:
     """Once no stop is open, the run is ready to go on; it may make progress before that."""
     state.answered = True
     state.stops = tuple(stop for stop in state.stops if stop.address not in addresses)
+    if state.claimant is not None and state.standing.need.address in addresses:
+        state.standing = replace(state.standing, need=NO_NEED)
     if state.claimant is None and state.status in OPEN:
-        state.standing = Standing(record.at, reason=state.standing.reason, need=of_stops(state.stops))
+        state.standing = Standing(record.at, reason=state.standing.reason, need=state.open_need())
     if state.status in (STOPPED, WAITING) and not state.stops:
         state.status = QUEUED
 
@@ -621,6 +668,7 @@ def _answered(state: RunState, record: Record, *addresses: str) -> None:
 def _landed_late(state: RunState, entry: EffectLandedLate, record: Record) -> None:
     """If the effect was not begun again, it must not count as not happened; its check may find it now."""
     state.landed_late += (entry,)
+    state.to_know += (News(LANDED_LATE, entry.address, in_short(entry.outcome), record.seq, record.at),)
     past = state.effect(entry.address)
     if past is None or (past.key, past.attempt) != (entry.key, entry.attempt):
         return
@@ -727,7 +775,7 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
                 )  # fmt: skip
             state.calls[address] = again
         else:
-            del state.calls[address]
+            state.calls.pop(address, None)  # A yes went with its effect.
         state.calls.pop(approval_of(address), None)  # An approval is for one execution.
     state.cuts = {address: cut for address, cut in state.cuts.items() if state.cut_at[address] < entry.seq}
     for event in state.events:
@@ -735,6 +783,7 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
             event.taken, event.taken_at = False, 0
     state.world.forget_since(entry.seq, aside)
     state.rewinds += (entry,)
+    state._forget_end()
     state.claimant, state.stops, state.value, state.error, state.cancel = None, (), None, None, None
     state.children, state.due = (), None
 
@@ -751,6 +800,7 @@ def _reopened(state: RunState, entry: CallsReopened, record: Record) -> None:
             del state.calls[address]
         state.calls.pop(approval_of(address), None)  # An approval is for one execution.
     state.reopenings += (entry,)
+    state._forget_end()
     state.claimant, state.stops, state.value, state.error, state.cancel = None, (), None, None, None
     state.children, state.due, state.answered = (), None, False
     state.ended_children.clear()  # A child that is tried again ends again, and its parent has to get that end.
@@ -861,6 +911,11 @@ def _question_expired(state: RunState, entry: QuestionExpired, record: Record) -
         state.calls[entry.address] = replace(past, state=PastState.FAILED, ended=record.at)
 
 
+def _acknowledged(state: RunState, entry: Acknowledged, record: Record) -> None:
+    state._drop_news(lambda one: not entry.about or one.kind in entry.about)
+
+
+_OF_THE_END: Final = (HAS_FAILED, LEFT)
 _Handler = Callable[[RunState, Any, Record], None]
 
 
@@ -916,6 +971,7 @@ _HANDLERS: Final[dict[type[Entry], _Handler]] = {
     CallCancelled: _call_cancelled,
     CallsReopened: _reopened,
     EffectLandedLate: _landed_late,
+    Acknowledged: _acknowledged,
     ValueNoted: _value_noted,
     Progressed: _progressed,
     Published: _published,

@@ -5,12 +5,25 @@ Control characters, escape sequences, bidirectional overrides and other invisibl
 
 from __future__ import annotations
 
+from itertools import groupby
+
 
 def visible(text: str) -> str:
     r"""One line, every character of it printable. Newlines become `\n`."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else _escape(char) for char in text)
+
+
+def pieces(text: str) -> list[tuple[str, bool]]:
+    """The same in pieces, each with whether it is an escape: a page can show those apart, so that no text poses as one."""
+    if text.isprintable():
+        return [(text, False)] if text else []
+    found: list[tuple[str, bool]] = []
+    for is_plain, chars in groupby(text, str.isprintable):
+        piece = "".join(chars)
+        found += [(piece, False)] if is_plain else [(_escape(char), True) for char in piece]
+    return found
 
 
 def visible_lines(text: str) -> list[str]:

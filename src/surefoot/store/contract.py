@@ -73,6 +73,8 @@ class IndexRow(Struct, frozen=True):
     """What is needed, in a few words, safe to show, at most 200 characters."""
     until: int | None = None
     """The time until which a person should answer, microseconds since 1970."""
+    since: int | None = None
+    """From when on it has needed that, microseconds since 1970."""
     marks: tuple[str, ...] = ()
     """Marks that lists show beside it: `fell_back`, `left`, `forked`."""
 
@@ -129,6 +131,8 @@ class RunQuery(Struct, frozen=True):
     queue: str | None = None
     before: str = ""
     """The last run of the page before this one. Empty: start from the newest."""
+    claimed: bool = False
+    """Only runs that a worker has claimed, dead or alive."""
 
 
 class Listed(Struct, frozen=True):
@@ -254,6 +258,11 @@ class Index(Protocol):
     def lost_rows(self) -> list[str]:
         """Runs whose row of the index is missing or damaged: `reserve` does not find them."""
 
+    def said(self, before: int, limit: int) -> list[tuple[int, Record]]:
+        """Entries that say what people did, and what fell back (`core.entry.SAID`), of all journals and before a position
+        of the store, newest first, as found, unverified. By index: it costs what it finds.
+        """
+
     def tally(self) -> dict[tuple[str, str], int]:
         """The number of runs by (status, reason), according to the index."""
 
@@ -329,8 +338,10 @@ class Upkeep(Protocol):
     def quarantined(self, run: str) -> list[Record]:
         """The records of a run that rewrites archived, in the order of archiving, as far as they can be read."""
 
-    def names(self) -> list[str]:
-        """Every journal with anything left: runs and others, with or without a head."""
+    def names(self, prefix: str = "") -> list[str]:
+        """Every journal with anything left: runs and others, with or without a head. `prefix`: only those whose names
+        begin with it, by index.
+        """
 
     def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
         """Records of all journals after a position of the store, as found, unverified, in the order written."""

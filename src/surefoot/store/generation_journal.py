@@ -17,10 +17,11 @@ import msgspec
 from surefoot.core.cure import command
 from surefoot.core.entry import GenerationSaved, Kept
 from surefoot.core.generation import LEAP, Saved, Seen, Shelved, plausible
-from surefoot.core.parts import Whole, damaged_parts, expand
+from surefoot.core.parts import Whole, expand
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record
 from surefoot.errors import CodecMissing, CorruptCheckpoint, Damaged, SchemaMismatch, Stopped
-from surefoot.store.contract import RESERVED, Extend, Head, Rewrite, Store, Stored
+from surefoot.store import chain
+from surefoot.store.contract import RESERVED, Extend, Rewrite, Store
 from surefoot.store.generation_pages import not_read_back
 
 _PREFIX: Final = f"{RESERVED}checkpoint{RESERVED}"
@@ -28,11 +29,7 @@ _STORE: Final = f"{RESERVED}store"
 """The journal of changes to the store as a whole. It is also the name of the witness under which a generation notes its
 knowledge of that journal. No user's witness has such a name."""
 _JUMP: Final = 1000
-_BEYOND: Final = 2**62
-"""A position after any record: to read the head alone."""
-_MOST_READS: Final = 100_000
 _NUMBER: Final = re.compile(rb'\{"generation":([1-9][0-9]{0,17})[,}]')
-_TRIES: Final = 100
 _PUT_TOGETHER: Final = 16
 """After this many generations, the saved state is not only checked part by part, but also joined and compared."""
 
@@ -65,7 +62,7 @@ class JournalShelf:
 
     def look(self) -> Shelved | None:
         """All that is stored, each record judged. None only if nothing was ever saved."""
-        stored, unread = self._read()
+        stored, unread = chain.read(self.store, self.run)
         head, records = stored.head, stored.records
         if head is None and not records and not unread:
             return None
@@ -75,7 +72,7 @@ class JournalShelf:
         if missing > 0:
             number = (seen[-1].number if seen else 0) + missing
             seen.append(Seen(number, why="is missing: the journal ends before it"))
-        doubt = _doubt(head, last) or unread
+        doubt = chain.doubt(head, last, "generation") or unread
         newest = max((one.number for one in seen), default=0)
         if doubt or any(one.why for one in seen):
             newest = max(newest, self._set_aside_before(newest) + max(missing, 0))
@@ -93,46 +90,21 @@ class JournalShelf:
         if isinstance(value, Kept):
             self._whole.check(value.reference, self.store.parts)
 
-    def _read(self) -> tuple[Stored, str]:
-        """All records; read one by one, if a damaged one prevents reading them together."""
-        try:
-            return self.store.read(self.run), ""
-        except Damaged as error:
-            return self._read_each(error), "the journal cannot be read in one piece"
-
-    def _read_each(self, damage: Damaged) -> Stored:
-        try:
-            head = self.store.read(self.run, after=_BEYOND, limit=1).head
-        except Damaged:
-            raise damage from None
-        records: list[Record] = []
-        for after in range(min(head.seq if head is not None else _MOST_READS, _MOST_READS)):
-            try:
-                found = self.store.read(self.run, after=after, limit=1).records
-            except Damaged:
-                continue  # a hole: the record there counts as missing
-            records += [record for record in found if record.seq == after + 1]
-        return Stored(records, head)
-
     def _judged(self, records: Sequence[Record]) -> list[Seen]:
         seen: list[Seen] = []
-        before: list[bytes] = [GENESIS]
-        number = seq = 0
+        links = chain.Chain(self._sealer)
+        number = 0
         for record in records:
-            if record.seq != seq + 1:
+            if links.lacks_one_before(record):
                 number += 1
                 seen.append(Seen(number, why="is missing from the journal"))
-                before = []
-            one = self._judge(record, before, number)
+            one = self._judge(record, links.fault(record), number)
             seen.append(one)
-            # If only the seal was damaged, and not the sealed data, the next record was sealed over the right seal.
-            before = [record.seal, *(seal for previous in before if (seal := self._resealed(record, previous)))]
-            number, seq = max(number, one.number), record.seq
+            number = max(number, one.number)
         return seen
 
-    def _judge(self, record: Record, before: list[bytes], number: int) -> Seen:
-        if not any(self._sealer.holds(record, seal) for seal in before):
-            why = "is damaged: its seal does not hold" if before else "cannot be verified: the one before it is missing"
+    def _judge(self, record: Record, why: str, number: int) -> Seen:
+        if why:
             return Seen(plausible(number, record.epoch, _claimed(record.body)), why=why)
         try:
             entry = from_record(record)
@@ -155,12 +127,6 @@ class JournalShelf:
             facts=error.facts,
             cures=error.remedies,
         )
-
-    def _resealed(self, record: Record, previous: bytes) -> bytes:
-        try:
-            return self._seal(record.seq, record.epoch, record.at, record.kind, record.body, previous).seal
-        except Exception:  # noqa: BLE001 - a field outside its range is damage, whatever complains about it
-            return b""
 
     def _set_aside_before(self, newest: int) -> int:
         """The highest number among records that earlier saves set aside. It is not used again either."""
@@ -247,7 +213,7 @@ class JournalShelf:
         try:
             why = self._fault(prepared)
             if why:
-                self._heal(prepared)
+                chain.heal(self.store, self.run, prepared.wish.cuts)
                 why = self._fault(prepared)
         except Damaged as error:
             raise self._unreadable(prepared.number, error.summary) from error
@@ -276,21 +242,6 @@ class JournalShelf:
             return self.state(seen) == prepared.state
         return any(cut.reference == value.reference for cut in prepared.wish.cuts)
 
-    def _heal(self, prepared: Prepared) -> None:
-        """Write parts again that the save relied on, and that were damaged after the store last read them.
-
-        The store relies on parts that it has read whole. Deleting the bad ones clears that knowledge; then an append
-        without records writes what is missing, from the bytes at hand.
-        """
-        cuts = prepared.wish.cuts
-        bad = sorted({name for cut in cuts for name in damaged_parts(cut.reference, self.store.parts)})
-        for _ in range(_TRIES):  # another append in between makes us try again
-            if not cuts or not self.store.discard(bad, self.store.changes()):
-                continue
-            head = self.store.read(self.run, after=_BEYOND, limit=1).head
-            if self.store.append([Extend(self.run, head, [], cuts=cuts)]) == [None]:
-                return
-
     def _unreadable(self, number: int, why: str) -> CorruptCheckpoint:
         return not_read_back(self._name, number, self.where, why, command("verify", when="the store?"))
 
@@ -304,17 +255,6 @@ def _knows(found: Shelved | None, adopted: str) -> bool:
     """Whether one of the generations was saved after this adoption."""
     seen = [] if found is None else found.seen
     return any(one.sound and one.source[1].watch.get(_STORE) == {"adopted": adopted} for one in seen)
-
-
-def _doubt(head: Head | None, last: Record | None) -> str:
-    """The disagreement between the newest record and the head."""
-    if head is None:
-        return "the note of the newest generation is missing"
-    if last is not None and last.seq > head.seq:
-        return "the note of the newest generation is older than the journal"
-    if last is not None and last.seq == head.seq and last.seal != head.seal:
-        return "the note of the newest generation names another one"
-    return ""
 
 
 def _claimed(body: bytes) -> int | None:

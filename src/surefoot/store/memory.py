@@ -35,6 +35,7 @@ from surefoot.store.derived import Derived
 from surefoot.store.findings import Finding, versions, warn
 from surefoot.store.rules import (
     ALWAYS,
+    SAID_KINDS,
     Ready,
     Room,
     check_positions,
@@ -133,13 +134,18 @@ class MemoryStore(Derived):
         with self._locked():
             return list(self._quarantine.get(run, []))
 
-    def names(self) -> list[str]:
+    def names(self, prefix: str = "") -> list[str]:
         with self._locked():
-            return list(self._journals)
+            return [name for name in self._journals if name.startswith(prefix)]
 
     def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
         with self._locked():
             return [(pos, record) for pos, record in self._order.items() if pos > after][:limit]
+
+    def said(self, before: int, limit: int) -> list[tuple[int, Record]]:
+        with self._locked():
+            found = [(pos, one) for pos, one in self._order.items() if pos < before and one.kind in SAID_KINDS]
+            return found[::-1][:limit]
 
     def part_ids(self) -> list[bytes]:
         with self._locked():

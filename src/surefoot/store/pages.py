@@ -41,7 +41,7 @@ def listed(
     index finds for the query, which may be more than it asks for; `rowless`: the runs without a row, newest first.
     """
     before = place(query.before) if query.before else NEWEST
-    if query.status or query.workflow or query.labels or query.need or query.queue is not None:
+    if query.status or query.workflow or query.labels or query.need or query.claimed or query.queue is not None:
         return collect(query, before, partial(found, query), rowless())
     return collect(query, before, page)
 

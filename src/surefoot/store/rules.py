@@ -6,10 +6,13 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from surefoot.core.entry import KIND_OF, SAID
 from surefoot.core.seal import Record
 from surefoot.errors import UsageError
 from surefoot.store.contract import ANY, RESERVED, Extend, IndexRow, Limit, Rewrite, RunQuery, Wanted
 
+SAID_KINDS: Final = frozenset(KIND_OF[kind] for kind in SAID)
+"""The numbers of entries that an audit lists."""
 ALWAYS: Final = 0
 """The time from which a run of a dead worker is ready: it had its turn already, so it comes before all others."""
 
@@ -40,6 +43,14 @@ def is_run(name: str) -> bool:
     return not name.startswith(RESERVED)
 
 
+def between(prefix: str) -> tuple[str, str]:
+    """The first name that can begin so, and the first behind all that do, in the order of their UTF-8 bytes."""
+    last = ord(prefix[-1]) + 1
+    if not 0 < last <= sys.maxunicode or 0xD800 <= last < 0xE000:
+        raise UsageError(f"names({prefix!r}): a prefix ends in a character that another one follows.")
+    return prefix, prefix[:-1] + chr(last)
+
+
 def matches(query: RunQuery, row: IndexRow | None) -> bool:
     """Whether a run passes a filter. Without a row it does: the filter cannot exclude it."""
     return row is None or (
@@ -47,6 +58,7 @@ def matches(query: RunQuery, row: IndexRow | None) -> bool:
         and query.workflow in (None, row.workflow)
         and query.queue in (None, row.queue)
         and (query.need in (None, row.need) or (query.need == ANY and bool(row.need)))
+        and (not query.claimed or bool(row.worker))
         and query.labels.items() <= row.labels.items()
     )
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import pytest
 
+from surefoot.core.entry import KIND_OF, Acknowledged, CancelRequested, StepDone
 from surefoot.core.parts import Cut, cut, expand, reachable
 from surefoot.core.seal import GENESIS, Record, Sealer, verify
 from surefoot.errors import StoreUnavailable, UsageError
@@ -42,6 +43,7 @@ from surefoot.store.contract import (
     Stored,
     Wanted,
 )
+from surefoot.store.pages import NEWEST
 
 ODD_RUN_IDS = (
     "päivä-Ω-漢字-🦶",
@@ -70,6 +72,7 @@ class Writer:
     def __init__(self, store: Store, run: str, *, head: Head | None = None, epoch: int = 1) -> None:
         self.run = run
         self.head = head
+        self.kind = KIND_OF[StepDone]
         self._sealer = Sealer(store.id, run)
         self._epoch = epoch
 
@@ -80,7 +83,7 @@ class Writer:
         for body in bodies:
             seq += 1
             record = self._sealer.seal(
-                seq=seq, epoch=self._epoch, at=1_000_000 + seq, kind=21, body=body, previous=seal
+                seq=seq, epoch=self._epoch, at=1_000_000 + seq, kind=self.kind, body=body, previous=seal
             )
             seal = record.seal
             records.append(record)
@@ -493,6 +496,21 @@ class StoreContract:
         assert found(queue="mail", labels={"team": "x"}) == ["b"]
         assert found(need="drift") == []
 
+    def test_claimed_runs_are_found_whether_their_worker_lives_or_not(self, store: Store) -> None:
+        """Runs whose process is gone are among them: somebody may have to start a worker."""
+        put(
+            store,
+            index_row("a", status="running", worker="0" * 32),
+            index_row("b", status="running", worker=store.worker, workflow="other"),
+            index_row("c", status="done"),
+        )
+        found = partial(listed, store, claimed=True)
+
+        assert found() == ["b", "a"]
+        assert found(limit=1, before="b") == ["a"]
+        assert found(workflow="other") == ["b"]
+        assert found(status="done") == []
+
     def test_filter_goes_by_the_newest_row(self, store: Store) -> None:
         """A question that was answered is in no inbox any more."""
         writer = begun(store, "r", b"1", row=index_row("r", status="waiting", need="question"))
@@ -520,6 +538,21 @@ class StoreContract:
         store.append([Writer(store, "other").append(b"1", row=index_row("other"))])
 
         assert [(item.run, item.row) for item in store.runs(RunQuery(status="done"))] == [("bare", None)]
+
+    def test_audit_is_what_people_did_newest_first(self, store: Store) -> None:
+        """Of all journals, in the order written; ordinary entries are not in it."""
+        ordinary, asked, said = (KIND_OF[kind] for kind in (StepDone, CancelRequested, Acknowledged))
+        for run in ("a", "b"):
+            writer = Writer(store, run)
+            for writer.kind in (ordinary, asked, ordinary, said):
+                store.append([writer.append(b"x")])
+
+        found = store.said(NEWEST, 10)
+
+        assert [(one.run, one.seq) for _, one in found] == [("b", 4), ("b", 2), ("a", 4), ("a", 2)]
+        assert store.said(found[1][0], 1) == [found[2]]
+        assert store.said(found[3][0], 10) == []
+        assert set(found) <= set(store.scan(0, 100))
 
     # --- parts -------------------------------------------------------------------------------------
 
@@ -716,6 +749,17 @@ class StoreContract:
         assert sorted(store.names()) == sorted([hidden.run, "r"])
         assert listed(store) == ["r"]
         assert_whole(store, hidden.run, 1)
+
+    def test_names_with_a_prefix_are_those_that_begin_so(self, store: Store) -> None:
+        """Threads of an adapter are found among thousands of runs, without reading their names."""
+        begin = f"{RESERVED}thread{RESERVED}"
+        threads = [begin, f"{begin}a", f"{begin}\U0010ffff", f"{begin}%", f"{begin}_"]
+        others = ["thread", f"{RESERVED}thread", f"{RESERVED}thread{chr(ord(RESERVED) + 1)}", f"{RESERVED}store", "r"]
+        store.append([Writer(store, name).append(b"1") for name in [*threads, *others]])
+
+        assert sorted(store.names(begin)) == sorted(threads)
+        assert store.names(f"{begin}b") == []
+        assert sorted(store.names("")) == sorted(store.names()) == sorted([*threads, *others])
 
     def test_runs_without_a_row_are_told(self, store: Store) -> None:
         """Workers look for work in the index, and would never find them."""
@@ -1027,6 +1071,7 @@ class StoreContract:
             lambda: store.quarantined("r"),
             store.names,
             lambda: store.scan(0, 1),
+            lambda: store.said(1, 1),
             store.part_ids,
             lambda: store.parts([bytes(32)]),
             lambda: store.discard([], 99),

@@ -14,11 +14,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import msgspec
 
 from surefoot.errors import Stopped
-from surefoot.view import text, trouble
+from surefoot.view import outlook, text, trouble
 from surefoot.view.standing import Reason
 from surefoot.view.words import Help, helps
 
@@ -26,23 +27,28 @@ if TYPE_CHECKING:
     from surefoot.core.entry import Drift, Value
     from surefoot.core.history import Past
     from surefoot.engine.drive.fallback import Damage
+    from surefoot.engine.operate.audit import Said
     from surefoot.engine.operate.comparison import Comparison
     from surefoot.engine.operate.forks import Fork
-    from surefoot.engine.operate.handle import JournalEntry
+    from surefoot.engine.operate.handle import JournalEntry, Seen
     from surefoot.engine.operate.preflight import Finding as Rehearsal
     from surefoot.engine.operate.resume_plan import ResumePlan
     from surefoot.engine.operate.retries import Reopening
+    from surefoot.engine.operate.supposing import Supposed
     from surefoot.engine.upkeep.adoption import Adoption
     from surefoot.engine.upkeep.exports import Exported
     from surefoot.engine.upkeep.tombstones import Candidate, Refusal, Swept
     from surefoot.engine.upkeep.verification import Flaw, VerifyResult
     from surefoot.store.backend import Backup
-    from surefoot.store.contract import IndexRow
+    from surefoot.store.contract import IndexRow, WorkerSeen
     from surefoot.store.findings import Finding
-    from surefoot.store.inspection import Seen
+    from surefoot.store.inspection import Seen as Inspected
     from surefoot.testing.matrix import Report
+    from surefoot.view.inbox import Item
+    from surefoot.view.inbox import Page as Items
+    from surefoot.view.lanes import Timeline
     from surefoot.view.listing import Seen as Listed
-    from surefoot.view.page import CallLine, Page
+    from surefoot.view.page import CallLine, CallPage, Page
     from surefoot.view.standing import Asked
 
 
@@ -123,9 +129,23 @@ def _line(seen: Listed, row: IndexRow | None) -> Facts:
     )
 
 
-def run(seen: Page) -> Facts:
-    """One run, with every call it made."""
-    return _of(
+def inbox(page: Items) -> Facts:
+    """What waits for a person."""
+    return Facts(items=[_item(one) for one in page.items], next=page.next)
+
+
+def _item(one: Item) -> Facts:
+    since, until, href = _moment(one.since), _moment(one.until), f"/runs/{quote(one.run, safe='')}"
+    names = "kind decide run workflow address title since until by actions href"
+    return _of(one, names, since=since, until=until, href=href)
+
+
+def run(seen: Page, head: Seen, *, last: int | None = None) -> Facts:
+    """One run, with every call it made; or with the last ones, and how many were left out. `head`: where its journal
+    ended when it was read.
+    """
+    calls = seen.calls if last is None else seen.calls[-last:]
+    told = _of(
         seen,
         "run workflow version status stands needs_a_person headline created newest segment driver driven labels progress "
         "cancel_asked_by child_of forked_from rewinds landed_late retries stops cures args defaults result left error "
@@ -140,8 +160,12 @@ def run(seen: Page) -> Facts:
         result=_parsed(seen.result),
         error=None if seen.error is None else {"type": seen.error[0], "message": seen.error[1]},
         published={name: _parsed(value) for name, value in seen.published.items()},
-        calls=[_call(call, seen.processes) for call in seen.calls],
+        calls=[_call(call, seen.processes) for call in calls],
     )
+    if len(calls) < len(seen.calls):
+        told["calls_left_out"] = len(seen.calls) - len(calls)
+    told["head"] = _of(head, "seq seal")
+    return told
 
 
 def _call(call: CallLine, processes: Sequence[str]) -> Facts:
@@ -158,11 +182,78 @@ def _call(call: CallLine, processes: Sequence[str]) -> Facts:
     )
 
 
+def call(seen: CallPage, entries: Iterable[JournalEntry]) -> Facts:
+    """One call, whole: its values however large, each attempt, and its entries."""
+    told = _call(seen.line, [seen.process])
+    names = "attempt outcome start end open_end by error set_aside until"
+    return Facts(
+        run=seen.run,
+        **told,
+        question=_question(seen.asked),
+        made=[_of(one, names, **_moments(one.start, one.end), until=_moment(one.until)) for one in seen.attempts],
+        entries=[entry(one) for one in entries],
+    )
+
+
+def _moments(start: int, end: int) -> dict[str, datetime]:
+    return {"start": text.moment(start), "end": text.moment(end)}
+
+
+def lanes(found: Timeline) -> Facts:
+    """A run as a picture of its time. Positions are fractions of one screen."""
+    bars = (
+        "lane address kind attempt outcome start end seq last segment x width open_end by error set_aside until calls"
+    )
+    return Facts(
+        width=found.width,
+        hidden=found.hidden,
+        stretches=[
+            _of(one, "epoch process start end ended gap set_back x width", **_moments(one.start, one.end))
+            for one in found.stretches
+        ],
+        lanes=[_of(one, "path label depth is_folded branches") for one in found.lanes],
+        bars=[_of(one, bars, **_moments(one.start, one.end), until=_moment(one.until)) for one in found.bars],
+        signs=[_of(one, "kind at seq x by", at=text.moment(one.at)) for one in found.signs],
+    )
+
+
+def audit(lines: Iterable[Said]) -> Facts:
+    """What people did, newest first."""
+    return Facts(said=[_said(one) for one in lines])
+
+
+def _said(one: Said) -> Facts:
+    return _of(one, "pos run by entry seal", entry=entry(one.entry) if one.entry is not None else None)
+
+
+def workers(seen: Iterable[WorkerSeen]) -> Facts:
+    """The living processes, and what they serve."""
+    return Facts(workers=[_worker(one) for one in seen])
+
+
+def _worker(one: WorkerSeen) -> Facts:
+    serving = None if one.serving is None else _of(one.serving, "workflows queues code")
+    names = "worker host pid since heard serving"
+    return _of(one, names, since=text.moment(one.since), heard=_moment(one.heard), serving=serving)
+
+
 def _question(asked: Asked | None) -> Facts | None:
     if asked is None:
         return None
     details, wanted, until = _parsed(asked.details), _parsed(asked.wanted), _moment(asked.due)
     return _of(asked, "form question details wanted by until shown", details=details, wanted=wanted, until=until)
+
+
+def questions(asking: Iterable[Page]) -> Facts:
+    """What people are asked, over all runs, with the commands that answer."""
+    found = [(seen, one) for seen in asking for one in seen.reasons if one.asked is not None]
+    return Facts(
+        questions=[
+            Facts(run=seen.run, workflow=seen.workflow, name=one.address, cures=_cures(one.cures))
+            | (_question(one.asked) or {})
+            for seen, one in found
+        ]
+    )
 
 
 def entry(one: JournalEntry) -> Facts:
@@ -172,14 +263,15 @@ def entry(one: JournalEntry) -> Facts:
 
 def plan(found: ResumePlan, seen: Page, cures: Iterable[Help]) -> Facts:
     """What a resume would do now."""
-    next_ = upcoming(found)
+    next_ = outlook.upcoming(found)
     return _of(
         found,
-        "run status stands headline replayed recorded in_doubt next effects stops unasked drift on_drift questions cures",
+        "run status stands headline replayed recorded in_doubt next effects stops ending unasked drift on_drift questions "
+        "cures",
         run=found.run_id,
         stands=seen.stands,
         headline=seen.headline,
-        in_doubt=[{"address": address, "resume_would": what} for address, what in found.in_doubt],
+        in_doubt=_doubts(found.in_doubt),
         next=None if found.next is None else _kinds(next_),
         effects=[address for kind, address in next_ if kind == "effect"],
         questions=[{"address": address, "question": question} for address, question in found.questions],
@@ -187,10 +279,20 @@ def plan(found: ResumePlan, seen: Page, cures: Iterable[Help]) -> Facts:
     )
 
 
-def upcoming(found: ResumePlan) -> list[tuple[str, str]]:
-    """The calls that would be executed; effects in doubt are listed apart, with the reaction of a resume."""
-    doubtful = {address for address, _ in found.in_doubt}
-    return [(kind, address) for kind, address in found.next or [] if address not in doubtful]
+def supposed(found: Supposed, seen: Page) -> Facts:
+    """What would follow from a word that is only supposed, and about which state of the run that is."""
+    told = _of(
+        found,
+        "do sets_aside runs_again in_doubt next stops ending",
+        in_doubt=_doubts(found.in_doubt),
+        next=None if found.next is None else _kinds(found.next),
+        ending=found.plan.ending,
+    )
+    return Facts(plan=plan(found.plan, seen, ()), supposed=told, seen=_of(found.seen, "seq seal"))
+
+
+def _doubts(doubts: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"address": address, "resume_would": what} for address, what in doubts]
 
 
 def comparison(a: str, b: str, found: Comparison) -> Facts:
@@ -270,6 +372,10 @@ def answer(question: str, asked: str, value: Any) -> Facts:
     return Facts(question=question, asked=asked, answer=value)
 
 
+def event(name: str, value: Any, event_id: str) -> Facts:
+    return Facts(event=name, value=value, id=event_id)
+
+
 def acceptance(accepted: Iterable[Drift]) -> Facts:
     return Facts(accepted=[_of(one, "witness part what expected found", found=one.actual) for one in accepted])
 
@@ -285,6 +391,11 @@ def matches(runs: list[str], address: str, how: str, *, by: str, note: str) -> F
 
 def cancellation(left_done: list[str], *, ended: bool) -> Facts:
     return Facts(cancelled=ended, left_done=left_done)
+
+
+def acknowledgements(seen: Iterable[tuple[str, list[str]]], *, by: str, note: str) -> Facts:
+    """What was seen of which runs."""
+    return Facts(seen=[{"run": run, "about": about} for run, about in seen], by=by, note=note)
 
 
 def release() -> Facts:
@@ -404,7 +515,7 @@ def health(version: str, store: str, found: Iterable[Finding]) -> Facts:
     return Facts(surefoot=version, store=store, findings=told)
 
 
-def inspection(seen: Seen) -> Facts:
+def inspection(seen: Inspected) -> Facts:
     """The content of a file of ours."""
     from surefoot.store.inspection import AnchorSeen, StoreSeen
 
@@ -419,6 +530,13 @@ def inspected_export(path: str, found: Exported) -> Facts:
 def export(found: Exported) -> Facts:
     """The content of an exported file."""
     return Facts(msgspec.structs.asdict(found))
+
+
+def imported(outcomes: Iterable[Any], source: str) -> Facts:
+    """What became of each thread that was to be imported."""
+    from msgspec.structs import asdict
+
+    return Facts(source=source, threads=[asdict(one) for one in outcomes])
 
 
 def backup(made: Backup) -> Facts:
@@ -444,10 +562,10 @@ def _candidate(one: Candidate) -> Facts:
     return _of(left, "run workflow status entries created ended labels", run=one.run, created=created, ended=ended)
 
 
-def adoption(found: Adoption, checkpoints: list[str]) -> Facts:
+def adoption(found: Adoption, checkpoints: list[str], threads: list[str]) -> Facts:
     """An older state of the store that was accepted."""
-    names = "expected found fell_back hopeless checkpoints"
-    return _of(found, names, fell_back=found.unfinished, checkpoints=checkpoints)
+    names = "expected found fell_back hopeless checkpoints threads"
+    return _of(found, names, fell_back=found.unfinished, checkpoints=checkpoints, threads=threads)
 
 
 def giving_up(run: str) -> Facts:

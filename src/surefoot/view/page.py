@@ -16,7 +16,8 @@ from surefoot.core.doubt import called_with
 from surefoot.core.entry import NOTHING, CallsReopened, EffectLandedLate, Kept, RunRewound, Value
 from surefoot.core.history import Past, PastCall, PastEffect, PastNote, PastQuestion, PastState
 from surefoot.core.state import CANCELLED, DONE, ENDED, QUEUED, STOPPED, WAITING, RunState
-from surefoot.view import standing, text
+from surefoot.view import answers, standing, text
+from surefoot.view.lanes import Bar, Story, timeline
 from surefoot.view.standing import Asked, Reason, Stands
 from surefoot.view.words import UNKNOWN_APP, Help
 
@@ -223,7 +224,38 @@ def calls_done(state: RunState) -> int:
     return sum(isinstance(past, PastCall) and past.state in ended for past in state.calls.values())
 
 
-def _call(past: Past, processes: list[str], *, driven: bool, let_go: bool) -> CallLine:
+class CallPage(Struct, frozen=True):
+    """One call, whole: nothing of it is shortened."""
+
+    run: str
+    line: CallLine
+    """Its values as recorded, however large."""
+    process: str
+    """Who made its last attempt."""
+    attempts: tuple[Bar, ...]
+    """Every attempt that the journal has of it, oldest first."""
+    asked: Asked | None
+    """Of an open question."""
+    seqs: tuple[int, ...]
+    """Its entries, by position."""
+
+
+def call_page(state: RunState, address: str, story: Story, *, driven: bool, now: int, whole: Whole) -> CallPage | None:
+    """None: there is no such call in the current segment."""
+    past = state.calls.get(address)
+    if past is None:
+        return None
+    let_go = state.claimant is None and bool(state.due or state.children)
+    processes: list[str] = []
+    line = _call(past, processes, driven=driven, let_go=let_go, whole=whole)
+    drawn = timeline(story, driven=driven, now=now, unfolded=True).bars
+    mine = tuple(bar for bar in drawn if bar.address == address and bar.segment == state.segment)
+    seqs = tuple(record.seq for record, entry in story if getattr(entry, "address", "") == address)
+    asked = _asked(state, whole).get(address)
+    return CallPage(state.run, line, processes[0] if processes else "", mine, asked, seqs)
+
+
+def _call(past: Past, processes: list[str], *, driven: bool, let_go: bool, whole: Whole | None = None) -> CallLine:
     status = _status(past, driven=driven, let_go=let_go)
     effect = past if isinstance(past, PastEffect) else None
     defaults = effect.defaults if effect else None
@@ -243,9 +275,9 @@ def _call(past: Past, processes: list[str], *, driven: bool, let_go: bool) -> Ca
         result=text.shorten("; ".join(filter(None, [error, landing])) or _outcome(past), CALL_WIDTH),
         learned_by=text.visible(past.learned_by if isinstance(past, PastEffect | PastQuestion) else ""),
         cleared_by=text.visible(effect.cleared_by if effect else ""),
-        raw_args=_json(past.args),
-        raw_defaults=_defaults(defaults),
-        raw_result=_json(past.value) if past.state is PastState.DONE else "",
+        raw_args=_json(past.args, whole),
+        raw_defaults=_defaults(defaults, whole),
+        raw_result=_json(past.value, whole) if past.state is PastState.DONE else "",
         error=error,
         key=effect.key if effect else "",
         on_crash=effect.policy if effect else "",
@@ -267,7 +299,7 @@ def _defaults(value: Value | None, whole: Whole | None = None) -> str:
 def _outcome(past: Past) -> str:
     """An answer with its note: the note alone does not show whether it was a yes."""
     if not isinstance(past, PastQuestion) or past.state is not PastState.DONE:
-        return past.why or _json(past.value)
+        return past.why or answers.of_json(_json(past.value))
     value = _json(past.value)
     said = {"true": "approved", "false": "denied"}.get(value, value) if past.form == "approve" else value
     return f"{said}: {past.why}" if past.why else said

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surefoot.core import values
 from surefoot.core.cure import APP, Advice, Cure, command
@@ -110,6 +111,8 @@ class Stands(Struct, frozen=True):
     """Undos that failed for good, which can be tried again."""
     parked: str = ""
     """What it needs and is away, while a process drives it."""
+    elsewhere: str = ""
+    """How it goes on, if only the framework that hosts it can take it up."""
 
     @property
     def needs_a_person(self) -> bool:
@@ -146,6 +149,15 @@ _BRIEF: Final = {
 
 
 def stands(state: RunState, *, driven: bool, now: int) -> Stands:
+    how = _stands(state, driven=driven, now=now)
+    created = state.created
+    if created is None or not created.hosted or how.status in ENDED:
+        return how
+    thread = f" on thread {text.visible(created.labels['thread'])}" if "thread" in created.labels else ""
+    return replace(how, elsewhere=f"invoke the graph of {created.hosted} again{thread}, with None as its input")
+
+
+def _stands(state: RunState, *, driven: bool, now: int) -> Stands:
     if state.pruned is not None:
         return Stands(f"{state.status}, {PRUNED}")  # Its records are gone: it is not simply done.
     stops = needs(state, driven=driven)
@@ -225,6 +237,8 @@ def _cures(run: str, how: Stands) -> Iterator[Cure]:
         yield Advice("fixed?", "start it anew, under another id: this one stays failed")
     if how.undos:
         yield undo_again(run, how.undos, when="undo what is left?")
+    elif how.elsewhere:
+        yield Advice("go on:", how.elsewhere)
     elif how.status in (ABANDONED, READY, QUEUED) and how.wait is None:
         yield command("runs resume", run, app=APP, when="go on with:")
         yield Advice("or:", "the same command that started it, with the same id")

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from surefoot.core.visible import shorten, visible, visible_lines
+from surefoot.core.visible import pieces, shorten, visible, visible_lines
 
-__all__ = ["ago", "clock_time", "moment", "safe_json", "shorten", "some", "to_json", "took", "visible", "visible_lines"]
+__all__ = [
+    "ago", "clock_time", "moment", "pieces", "safe_json", "shorten", "some", "to_json", "took", "visible", "visible_lines",
+]  # fmt: skip
 
 _MICROS: Final = 1_000_000
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from surefoot.view import text
+from surefoot.view import answers, text
 
 if TYPE_CHECKING:
     from surefoot.engine.operate.handle import JournalEntry
@@ -74,7 +74,7 @@ def _stopped(data: Data) -> str:
 
 
 def _value(data: Data) -> str:
-    return _json(data.get("value"))
+    return answers.told(data.get("value")) or _json(data.get("value"))
 
 
 def _args(data: Data) -> str:
@@ -101,8 +101,13 @@ def _error(data: Data) -> str:
     return f"{error.get('type')}: {error.get('message')}{again}{_attempt(data)}"
 
 
+def _checkpoint(data: Data) -> str:
+    return f"{data.get('id')}" + (f" of {data['ns']}" if data.get("ns") else "")
+
+
 def _by(data: Data) -> str:
-    return f"by {data.get('by')}" + (f": {data['note']}" if data.get("note") else "")
+    who = f"by {data.get('by')}" + (f" ({data['via']})" if data.get("via") else "")
+    return who + (f": {data['note']}" if data.get("note") else "")
 
 
 def _settled(data: Data) -> str:
@@ -192,6 +197,7 @@ _WORDS: Final = {
     "RunCancelled": _Words("run cancelled"),
     "RunContinued": _Words("continued as new", _args),
     "CallsReopened": _Words("to be tried again", _reopened, loud=True),
+    "Acknowledged": _Words("seen", lambda data: f"{', '.join(data.get('about', ()))} {_by(data)}".strip()),
     "CallKept": _Words("kept", lambda data: str(data.get("why", ""))),
     "CodeMatched": _Words("matched", _matched),
     "CallCancelled": _Words("cancelled from inside"),
@@ -228,5 +234,8 @@ _WORDS: Final = {
     "AnswerGiven": _Words("answered", lambda data: f"{_value(data)} {_by(data)}"),
     "QuestionExpired": _Words("question expired", lambda _: "nobody answered in time"),
     "GenerationSaved": _Words("generation saved", lambda data: f"number {data.get('generation')}"),
+    "ThreadSaved": _Words("checkpoint saved", _checkpoint),
+    "ThreadWrote": _Words("task wrote", lambda data: f"{_checkpoint(data)}, task {data.get('task')}"),
+    "ThreadCleared": _Words("CLEARED", lambda data: str(data.get("why", "")), loud=True),
     "StoreAdopted": _Words("OLDER STATE adopted", lambda data: f"by {data.get('by')}: {data.get('reason')}", loud=True),
 }

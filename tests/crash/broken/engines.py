@@ -38,7 +38,7 @@ from surefoot.core.verdict import Happened, NotHappened, Partial, Unknown
 from surefoot.engine import checkpoint
 from surefoot.engine.drive import acts, claimant, conclusion, fallback, start
 from surefoot.engine.effects.databases import sqlite as user_sqlite
-from surefoot.engine.operate import handle
+from surefoot.engine.operate import decisions, handle
 from surefoot.engine.process import commit, config, journal
 from surefoot.engine.process.runtime import driven_here
 from surefoot.engine.session import losses, questions, replay, session
@@ -527,7 +527,7 @@ def second_answer_taken() -> None:
         real(self, *args, **more)
         real(self, *args, **more)
 
-    handle.Run._open_question = lambda self, found, address, who: found.calls[address]
+    decisions.open_question = lambda run, found, address, who: found.calls[address]
     handle.Run.answer = answer
 
 

@@ -6,10 +6,8 @@ import click
 
 from surefoot.cli import confirmation, operators, output
 from surefoot.cli.options import Settings, app_option, operator
-from surefoot.core.cure import APP, command
 from surefoot.core.state import CANCELLED
-from surefoot.view import facts, text
-from surefoot.view.words import command_text
+from surefoot.view import facts, outlook
 
 
 @click.command()
@@ -30,7 +28,7 @@ def cancel(settings: Settings, run_id: str, app: str | None, yes: bool, by: str,
         run = operators.open_run(settings, run_id)
     left = run.left_done_by_cancel()
     if left:
-        output.tell(*(text.visible(line) for line in _outlook(run_id, left, operators.where(settings))))
+        output.tell(*outlook.told(outlook.of_cancel(run_id, left, operators.where(settings))))
         confirmation.ask("cancel it, and undo nothing?", yes=yes)
     with execution.answers_only():
         run.cancel(by=by, note=note)
@@ -38,10 +36,3 @@ def cancel(settings: Settings, run_id: str, app: str | None, yes: bool, by: str,
     how = "cancelled" if ended else "asked to cancel; its process ends it at the next call"
     sentence = f"recorded: run {run_id} {how}, said by {by}"
     operators.report(settings, run, facts.cancellation(left, ended=ended), sentence, by=by, note=note, app=app)
-
-
-def _outlook(run_id: str, left: list[str], where: str) -> tuple[str, ...]:
-    return (
-        f"run {run_id}: its code is not at hand, so nothing is undone. Done, and left as it is: {', '.join(left)}",
-        f"  with the code, its sagas are undone: {command_text(command('runs cancel', run_id, app=APP), where)}",
-    )

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from surefoot.cli import confirmation, operators, output
 from surefoot.cli.options import Settings, operator, told_app_option
-from surefoot.view import facts, text
-
-if TYPE_CHECKING:
-    from surefoot.engine.operate.forks import Draft
+from surefoot.view import facts, outlook
 
 
 @click.command()
@@ -35,22 +30,8 @@ def fork(
     found = forks.existing(run, new_id, at=address)
     if found is None:
         draft = forks.prepare(run, new_id, at=address, by=by, note=note)
-        output.tell(*lines(run_id, new_id, draft))
+        output.tell(*outlook.told(outlook.of_fork(run_id, new_id, draft)))
         confirmation.ask("make this fork?", yes=yes)
         found = run.fork(new_id, at=address, by=by, note=note)
     said = f"recorded: run {new_id}, forked from {run_id} before {found.at}"
     operators.report(settings, found.run, facts.fork(found), said, by=by, note=note, app=app)
-
-
-def lines(run_id: str, new_id: str, draft: Draft) -> list[str]:
-    """The calls that the fork would copy, and those that it would execute again."""
-    told = [
-        f"run {new_id} would go on from run {run_id}, before {draft.at}",
-        f"  reused     {len(draft.reused)} recorded call{'s' * (len(draft.reused) != 1)}, none runs again",
-    ]
-    told += [
-        f"  effect     {address} would be executed again, with a key of its own" for address in draft.would_execute
-    ]
-    if not draft.would_execute:
-        told.append("  effects    none on record from there on")
-    return [text.visible(line) for line in told]

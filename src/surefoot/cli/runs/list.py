@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import click
+from msgspec.structs import replace
 
 from surefoot.cli import output, paint
 from surefoot.cli.options import Settings, pairs, verb
@@ -17,7 +18,7 @@ from surefoot.engine.operate import run_list
 from surefoot.engine.process import config
 from surefoot.engine.process.runtime import Runtime
 from surefoot.errors import Damaged
-from surefoot.store.contract import Listed, RunQuery, Stored
+from surefoot.store.contract import IndexRow, Listed, RunQuery, Stored
 from surefoot.view import listing, standing, text
 from surefoot.view.standing import Stands
 
@@ -51,28 +52,33 @@ def list_(
     limit: int,
 ) -> None:
     """List the runs of the store: those that need a person first, then the others, newest first."""
-    wanted = pairs(labels, "--label")
-    # Without any of these options, runs that need a person are searched first, however old. A page is one list.
-    everything = not (status or need or before)
-    statuses = [*MAY_NEED_A_PERSON, None] if everything else [status]
-    runtime = config.runtime(settings.store, create=False)
-    found: dict[str, Listed] = {}
-    for each in statuses:
-        for one in run_list.listed(runtime, RunQuery(each, workflow, wanted, limit, need, queue, before)):
-            found.setdefault(one.run, one)
-    seen = list(_seen(runtime, list(found.values())))
+    found = look(settings.store, RunQuery(status, workflow, pairs(labels, "--label"), limit, need, queue, before))
     if settings.json:
         from surefoot.view import facts
 
-        output.say_json(facts.runs((one, found[one.run].row) for one in listing.ordered(seen)))
+        output.say_json(facts.runs(found))
         return
-    if not seen:
+    if not found:
         from surefoot.cli import operators
 
         output.tell(text.visible(f"no such runs in {operators.where(settings)}"))
         return
     now = time.time_ns() // 1000
-    paint.draw(listing.COLUMNS, [listing.row(one, now) for one in listing.ordered(seen)], flexible=(4,))
+    paint.draw(listing.COLUMNS, [listing.row(one, now) for one, _ in found], flexible=(4,))
+
+
+def look(store: str | None, query: RunQuery) -> list[tuple[listing.Seen, IndexRow | None]]:
+    """The runs that are wanted, in the order of the list, each with its line of the index."""
+    # Without any of these options, runs that need a person are searched first, however old. A page is one list.
+    everything = not (query.status or query.need or query.before)
+    statuses = [*MAY_NEED_A_PERSON, None] if everything else [query.status]
+    runtime = config.runtime(store, create=False)
+    found: dict[str, Listed] = {}
+    for each in statuses:
+        for one in run_list.listed(runtime, replace(query, status=each)):
+            found.setdefault(one.run, one)
+    seen = list(_seen(runtime, list(found.values())))
+    return [(one, found[one.run].row) for one in listing.ordered(seen)]
 
 
 def _seen(runtime: Runtime, found: Sequence[Listed]) -> Iterator[listing.Seen]:

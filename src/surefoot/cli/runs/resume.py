@@ -11,6 +11,7 @@ from surefoot.cli.options import Settings, app_option, verb
 from surefoot.core.cure import command
 from surefoot.core.state import ENDED
 from surefoot.errors import Stopped, UsageError
+from surefoot.view import outlook
 
 if TYPE_CHECKING:
     from surefoot.engine.operate.handle import Run
@@ -44,7 +45,6 @@ def resume(settings: Settings, run_id: str, app: str | None, yes: bool, progress
 
 def _ask(settings: Settings, run: Run, app: str, *, yes: bool) -> None:
     from surefoot.cli import execution
-    from surefoot.cli.runs import plan
     from surefoot.engine.declare.registry import registry
 
     with execution.answers_only():
@@ -54,7 +54,7 @@ def _ask(settings: Settings, run: Run, app: str, *, yes: bool) -> None:
             raise UsageError(f"run {run.id} belongs to workflow {run.workflow!r}; --app {app}: {error}") from None
         found = run.plan()
         seen = operators.page_of(settings, run, app)
-    output.tell(*plan.lines(found, seen.headline))
+    output.tell(*outlook.told(outlook.of_plan(found, seen.headline)))
     if found.stops and not found.next and confirmation.nobody_to_ask(yes=yes):
         raise _needs_a_person(settings, run, found, app)
     confirmation.ask("go on?", yes=yes)

@@ -13,7 +13,7 @@ from surefoot.core.cure import command
 from surefoot.core.state import FAILED, STOPPED
 from surefoot.core.timer import MICROS, seconds
 from surefoot.errors import Stopped, UsageError
-from surefoot.view import facts, text
+from surefoot.view import facts, outlook, text
 from surefoot.view.words import command_text
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def retry(
         raise UsageError("runs retry: name the run, or say --all-failed.")
     run = operators.open_run(settings, run_id)
     told = run.would_retry(failed=failed or None, at=addresses)
-    output.tell(*(text.visible(line) for one in told for line in _outlook(one)), *_waited_for(settings, run))
+    output.tell(*(line for one in told for line in outlook.told(outlook.of_retry(one))), *_waited_for(settings, run))
     confirmation.ask("try it again?", yes=yes)
     reopened = run.retry(failed=failed or None, at=addresses, by=by, note=note)
     what = ", ".join(reopened) or "the workflow"
@@ -65,21 +65,6 @@ def retry(
 def _require(fits: bool, why: str) -> None:
     if not fits:
         raise UsageError(f"runs retry: {why}")
-
-
-def _outlook(one: Reopening) -> list[str]:
-    many = len(one.addresses)
-    what = "the workflow itself failed; it is opened again" if not many else f"{many} of its calls tried again"
-    told = [f"run {one.run} would be taken up again: {what}. What succeeded stays."]
-    told += [f"  step       {address} runs again" for address in one.steps]
-    told += [f"  effect     {address} did nothing, and runs under its key" for address in one.effects]
-    told += [
-        f"  in doubt   {address}: it happened or may have; a resume would stop and ask a person"
-        for address in one.in_doubt
-    ]
-    told += [f"  wait       {address} begins anew" for address in one.waits]
-    told += [f"  not named  {address}: its time was over, and that stays so; --at names it" for address in one.expired]
-    return told
 
 
 def _waited_for(settings: Settings, run: Run) -> list[str]:
@@ -112,7 +97,7 @@ def _retry_all(settings: Settings, workflow: str | None, since: str | None, *, y
             left.append((run.id, str(error)))
     covered = {one.run for run, told in going for one in told if one.run != run.id}
     going = [(run, told) for run, told in going if run.id not in covered]  # Children are retried with their parents.
-    output.tell(*(text.visible(line) for _, told in going for one in told for line in _outlook(one)))
+    output.tell(*(line for _, told in going for one in told for line in outlook.told(outlook.of_retry(one))))
     output.tell(*(text.visible(f"left as it is: {why}") for _, why in left))
     if going:
         confirmation.ask(f"try {len(going)} runs again?" if len(going) > 1 else "try it again?", yes=yes)

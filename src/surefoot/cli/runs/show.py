@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from surefoot.cli import operators, output, paint
 from surefoot.cli.options import Settings, told_app_option, verb
 from surefoot.view import facts, page, text
-from surefoot.view.page import CallLine, Page
+from surefoot.view.page import CallLine, CallPage, Page
 from surefoot.view.standing import Asked
 from surefoot.view.words import Help
+
+if TYPE_CHECKING:
+    from surefoot.engine.operate.handle import Run
+    from surefoot.view.lanes import Bar
 
 DETAILS_LINES, DETAILS_WIDTH = 60, 500
 SHOWN_DIGITS = 12
@@ -21,15 +25,66 @@ HEADINGS = ("CALL", "KIND", "STATUS", "TRIES", "TOOK", "BY", "ARGUMENTS", "RESUL
 
 @click.command()
 @click.argument("run_id", metavar="ID")
+@click.argument("address", metavar="[ADDR]", required=False)
 @told_app_option
 @verb
-def show(settings: Settings, run_id: str, app: str | None) -> None:
-    """Show one run: how it stands, why it stopped, what helps, and every call it made."""
-    seen = operators.page_of(settings, operators.open_run(settings, run_id), app)
+def show(settings: Settings, run_id: str, address: str | None, app: str | None) -> None:
+    """Show one run: how it stands, why it stopped, what helps, and every call it made.
+
+    With ADDR, that call and no more, but all of it: its arguments and result in full, every attempt, who said what.
+    """
+    run = operators.open_run(settings, run_id)
+    if address is not None:
+        _show_call(settings, run, address)
+        return
+    seen = operators.page_of(settings, run, app)
     if settings.json:
-        output.say_json(facts.run(seen))
+        output.say_json(facts.run(seen, run.seen))
     else:
         draw(seen)
+
+
+def _show_call(settings: Settings, run: Run, address: str) -> None:
+    from surefoot.core.address import as_recorded
+
+    state, driven = operators.look(run)
+    wanted, now = as_recorded(address), run.runtime.clock.now()
+    seen = page.call_page(state, wanted, run.story(), driven=driven, now=now, whole=run.whole)
+    if seen is None:
+        from surefoot.engine.operate import forks
+
+        raise forks.unknown_call(run.id, wanted, list(state.calls))
+    entries = [entry for entry in run.entries() if entry.seq in seen.seqs]
+    output.answer(settings, facts.call(seen, entries), *_call_lines(seen, now))
+
+
+def _call_lines(seen: CallPage, now: int) -> list[str]:
+    line = seen.line
+    told = [f"run {seen.run}, {line.kind} {line.address}: {line.status}"]
+    found = [
+        ("made by", seen.process),
+        ("key", line.key),
+        ("on crash", line.on_crash),
+        ("said by", line.learned_by),
+        ("cleared by", line.cleared_by),
+        *((f"attempt {one.attempt}", _attempt(one)) for one in seen.attempts),
+        ("arguments", line.raw_args),
+        ("defaults", line.raw_defaults),
+        ("result", line.raw_result),
+        ("error", line.error),
+    ]
+    told += [f"  {name:<10} {content}" for name, content in found if content]
+    told += [f"  {part}" for part in (question_lines(seen.asked, now) if seen.asked is not None else [])]
+    return told
+
+
+def _attempt(one: Bar) -> str:
+    length = "" if one.open_end else f", {text.took(one.end - one.start)}"
+    by = f", says {one.by}" if one.by else ""
+    aside = ", set aside" if one.set_aside else ""
+    error = f": {one.error}" if one.error else ""
+    again = f"; again at {text.clock_time(one.until)}" if one.until and one.outcome == "retrying" else ""
+    return f"{text.clock_time(one.start)}{length}: {one.outcome}{by}{aside}{error}{again}"
 
 
 def draw(seen: Page) -> None:

@@ -132,13 +132,27 @@ def step(call: Call, past: PastCall | None) -> Program:
             parks += 1
             due = yield After(parking.seconds_until(away, parks))
             yield Append(
-                StepRaised(call.address, call.digest, call.args, outcome.raw, attempt, due, True, call.asked_as)
+                StepRaised(
+                    call.address,
+                    call.digest,
+                    call.args,
+                    outcome.raw,
+                    attempt,
+                    due,
+                    True,
+                    call.asked_as,
+                    outcome.started,
+                )
             )
             yield Pause(due, parking.told(call.address, away))
             continue
         wait = next_try(call.retry, outcome.error, attempt - parks)
         due = None if wait is None else (yield After(wait.seconds, wait.jitter))
-        yield Append(StepRaised(call.address, call.digest, call.args, outcome.raw, attempt, due, False, call.asked_as))
+        yield Append(
+            StepRaised(
+                call.address, call.digest, call.args, outcome.raw, attempt, due, False, call.asked_as, outcome.started
+            )
+        )
         if due is None:
             return Failed(outcome.raw, outcome.error)
         yield Pause(due)

@@ -262,6 +262,8 @@ class CallSpec:
         """Exceptions that prove that nothing was done; None: not declared."""
         self.in_flight = None if in_flight is None else seconds(in_flight)
         """For how many seconds a call that was cut off may still be on its way; None: not declared."""
+        self.guarded: Callable[..., Any] = fn
+        """The function whose guard clauses prove that nothing was done: of a tool, the user's own below our wrapper."""
         self.marks: Callable[[], str] | None = None
         """Of a transaction: the database in which its marker commits with it. Its key prevents a second execution."""
         self.noted = (noted,) if isinstance(noted, str) else tuple(noted)

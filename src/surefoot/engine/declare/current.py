@@ -100,8 +100,12 @@ class Line:
         return line is not None
 
     def join(self) -> None:
-        forks, self._forks = self._forks, []
-        for line in forks:
+        for line in list(self._forks):
+            self.join_one(line)
+
+    def join_one(self, line: Line) -> None:
+        if line in self._forks:
+            self._forks.remove(line)
             line._joined = True
             self.deeds += line.deeds
             for _, deeds in sorted(line.strays.items()):
@@ -214,6 +218,30 @@ class Place:
         )
 
 
+class Dormant(Place):
+    """The place of a unit that may make no call at all: what drives its run is made when it is first asked for."""
+
+    __slots__ = ("_lock", "_wake", "awake")
+
+    def __init__(self, wake: Callable[[], Context], owner: object) -> None:
+        self._wake, self._lock = wake, threading.Lock()
+        self.awake: Context | None = None
+        """What drives the run, once there is something to drive."""
+        self.scope, self.segment, self.owner = Scope(), 1, owner  # Its run is new, so this is its first segment.
+        self.home, self._trio = running_loop(), trio_task()
+        self._thread = this_thread() if isinstance(owner, int) else None
+        self.parent = self.inside = self.stop = None
+        self.line, self.called, self.lent_to, self.undoing = Line(), "", None, False
+
+    @property
+    def session(self) -> Context:  # type: ignore[override]
+        if self.awake is None:
+            with self._lock:
+                if self.awake is None:  # Another thread may have been quicker.
+                    self.awake = self._wake()
+        return self.awake
+
+
 def session_of(place: Place) -> Session:
     """For modules of the embedded engine, which know that they made the place."""
     return cast("Session", place.session)
@@ -291,8 +319,8 @@ def whoami() -> object:
     return sys.modules["asyncio"].current_task(loop) or threading.get_ident()
 
 
-_HANDING_OVER = frozenset({"to_thread", "run_sync_in_worker_thread"})
-"""The coroutines of asyncio and anyio that run a function in a thread with a copy of the context."""
+_HANDING_OVER = frozenset({"to_thread", "run_sync_in_worker_thread", "run_in_executor"})
+"""The coroutines of asyncio, anyio and LangChain that run a function in a thread with a copy of the context."""
 _LOOKS = 200
 
 
@@ -355,9 +383,12 @@ def require_task(verb: str) -> Place:
 
 
 def require_blocking(verb: str) -> Place:
-    """The place of a verb that blocks: in a task it would block the loop and all its other tasks."""
+    """The place of a verb that blocks: in a task it would block the loop and all its other tasks.
+
+    In a thread that the task has handed a blocking function to, it blocks only that task, which waits for it.
+    """
     place = require_branch(verb)
-    if not isinstance(place.owner, int):
+    if not isinstance(place.owner, int) and (running_loop() is not None or not place.is_lent(threading.get_ident())):
         raise place.misused(
             f"sf.{verb}() blocks, and this workflow is async. "
             f"Use `import surefoot.aio as sf` and `await sf.{verb}(...)`."

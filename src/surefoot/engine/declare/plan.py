@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw, Struct
@@ -50,6 +51,16 @@ class Plan(Struct, frozen=True):
     """The secrets among the arguments, as long as this process has them."""
     defaults: Raw = NOTHING
     """Defaults of the parameters that were not passed."""
+    hosted: Hosted | None = None
+
+
+class Hosted(Struct, frozen=True):
+    """What a framework executes as a run."""
+
+    body: Callable[[], Any]
+    """In place of the workflow's function."""
+    ready: Callable[[], object]
+    """Called before the run is created, in a thread that may block: what names the run in the framework is durable then."""
 
 
 def check_id(run: object) -> None:
@@ -66,7 +77,7 @@ def created_entry(plan: Plan, options: Options, due: Any = None) -> RunCreated:
     return RunCreated(
         mine.name, Raw(plan.args or b"{}"), plan.digest, plan.definition.version, settings.namespace, options.queue,
         dict(options.labels), due, child_of=options.child_of, module=mine.origin, named=mine.named,
-        defaults=plan.defaults,
+        defaults=plan.defaults, hosted=plan.definition.hosted,
     )  # fmt: skip
 
 

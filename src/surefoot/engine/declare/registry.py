@@ -14,6 +14,7 @@ from surefoot.core.cure import ANY_RUN, Ask, command
 from surefoot.core.entry import RunCreated
 from surefoot.core.masking import secrets_in
 from surefoot.core.registry import mentions
+from surefoot.core.visible import visible
 from surefoot.engine.declare.call_spec import Binder, checked_was, require_named
 from surefoot.engine.declare.defaults import hides
 from surefoot.engine.declare.drifts import OnDrift, checked_on_drift, checked_witnesses
@@ -66,6 +67,7 @@ class Definition:
         approve: Approval = "declared",
         was: str | tuple[str, ...] = (),
         on_failure: OnFailure = "fail",
+        hosted: str = "",
     ) -> None:
         one_of(on_failure, OnFailure, "@sf.workflow: on_failure")
         if type(version) is not int or version < 1:
@@ -80,6 +82,8 @@ class Definition:
         self.was = checked_was(was, f"workflow {self.name}")
         """Its former names: `old`, or `old_module:old`."""
         self.on_failure = on_failure
+        self.hosted = hosted
+        """The framework that hands in what is executed; empty: it is a workflow, and this function is."""
         self.watch = checked_witnesses(watch)
         self.on_drift = checked_on_drift(on_drift)
         self.approve: str = one_of(approve, Approval, "@sf.workflow: approve")
@@ -163,6 +167,8 @@ class Registry:
         """The same. UsageError with the reason, if there is none."""
         if created is None:
             return self.find("")
+        if created.hosted:
+            raise UsageError(goes_on_elsewhere(created))
         if len(owners := owning(self.all(), created)) == 1:
             return owners[0]
         if owners:
@@ -174,9 +180,17 @@ class Registry:
 
 def owning(definitions: Iterable[Definition], created: RunCreated) -> list[Definition]:
     """The definitions that claim that run; the function that created it counts before any other."""
+    if created.hosted:
+        return []
     owners = [each for each in definitions if each.identity.owns(created)]
     exact = [each for each in owners if created.module and each.identity.origin == created.module]
     return exact or owners
+
+
+def goes_on_elsewhere(created: RunCreated) -> str:
+    """How a run goes on that a framework hosts: no code of ours can take it up."""
+    thread = f" on thread {visible(created.labels['thread'])}" if "thread" in created.labels else ""
+    return f"a graph of {created.hosted} executes it, and nobody else: invoke the graph again{thread}, with None as its input"
 
 
 def several(name: str, found: Iterable[Definition]) -> UsageError:

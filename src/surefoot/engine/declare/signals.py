@@ -56,5 +56,16 @@ class InterruptSignal(RunSignal):
     """Another branch was interrupted (Ctrl-C): this one starts nothing more."""
 
 
+class ReleaseSignal(RunSignal):
+    """Somebody else decides about another attempt: the run is let go of with this error, and has not failed.
+
+    A seam for adapters, whose framework runs a unit of work again after an ordinary exception.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class PlanSignal(RunSignal):
     """A dry replay has reached the first call that would really be executed."""

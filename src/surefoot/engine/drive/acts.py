@@ -38,7 +38,7 @@ def execute(attempt: Attempt, number: int) -> Outcome:
         timed = attempt.spec.timeout is not None
         value = in_time(attempt, args, kwargs) if timed else attempt.spec.fn(*args, **kwargs)
     except Exception as error:  # noqa: BLE001 - whatever user code raises is the outcome
-        return attempt.raised(error)
+        return attempt.raised(error, started)
     finally:
         current.reset(token)
     return attempt.returned(value, started)
@@ -113,6 +113,7 @@ def append(session: Session, *entries: Any) -> None:
 def go_live(session: Session) -> None:
     """Claim the run: effects may happen from here on."""
     with session.claim.lock:
+        session.claim.prepare()
         refused = None if session.claim.live else session.stops.lost or claim(session)
     if not (refused is None or isinstance(refused, Claimed)):
         raise session.claim.refused(refused)

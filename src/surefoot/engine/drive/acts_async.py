@@ -108,7 +108,7 @@ async def execute(attempt: Attempt, number: int) -> tuple[Outcome, asyncio.Cance
             async with asyncio.timeout(attempt.spec.timeout):
                 value = await body
     except Exception as error:  # noqa: BLE001 - whatever user code raises is the outcome
-        return attempt.raised(error), None
+        return attempt.raised(error, started), None
     finally:
         current.reset(token)
     return attempt.returned(value, started), None
@@ -145,11 +145,11 @@ async def shielded(
 
 def _outcome(attempt: Attempt, task: asyncio.Task[Any], started: int, *, late: bool) -> Outcome:
     if late and (not task.done() or task.cancelled() or task.exception() is not None):
-        return attempt.raised(TimeoutError(f"did not return within {attempt.spec.timeout:g} s"))
+        return attempt.raised(TimeoutError(f"did not return within {attempt.spec.timeout:g} s"), started)
     if task.cancelled():
-        return attempt.raised(asyncio.CancelledError("the effect was cancelled from inside"))
+        return attempt.raised(asyncio.CancelledError("the effect was cancelled from inside"), started)
     error = task.exception()
-    return attempt.returned(task.result(), started) if error is None else attempt.raised(error)
+    return attempt.returned(task.result(), started) if error is None else attempt.raised(error, started)
 
 
 async def go_live(session: Session) -> None:
@@ -239,13 +239,79 @@ async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned
         missed = not inner.cancel(*error.args)
 
     outcome, cancelled = await to_the_end(WorkflowTask(_invoked(session, fn)), pass_on)
-    if cancelled is None:
-        return outcome
-    if missed:  # The task had ended already, so the cancellation has to strike here.
+    return outcome if cancelled is None else _given_up(session, outer, outcome, cancelled, missed=missed)
+
+
+def _given_up(
+    session: Session, outer: asyncio.Task[Any], outcome: Returned | BaseException, cancelled: asyncio.CancelledError, *,
+    missed: bool,
+) -> Returned | BaseException:  # fmt: skip
+    """What the caller that was cancelled gets. `missed`: the code had ended already."""
+    if missed:  # So the cancellation has to strike here.
         outer.uncancel()
         outer.cancel(*cancelled.args)
     session.stops.given_up_by(cancelled)
     return cancelled if isinstance(outcome, asyncio.CancelledError) else outcome
+
+
+async def invoke_dormant(
+    wake: Callable[[], Session],
+    fn: Callable[[], Awaitable[Any]],
+    ended: Callable[[Session, Any, BaseException | None], Returned | BaseException],
+) -> tuple[Session | None, Any]:
+    """Run a unit that may make no call, in a task of its own as `invoke` does. Without a call: what it returned or raised.
+    Else its session, and what `ended` makes of its end.
+    """
+    outer = asyncio.current_task()
+    if outer is None:
+        raise AssertionError(fn)
+    before, begun = outer.cancelling(), asyncio.get_running_loop().time()
+    missed = False
+
+    def woken() -> Session:
+        session = wake()
+        session.stops.is_given_up = lambda: outer.cancelling() > before
+        session.flight.invoked = begun
+        return session
+
+    def pass_on(inner: asyncio.Task[Any], error: asyncio.CancelledError) -> None:
+        nonlocal missed
+        missed = not inner.cancel(*error.args)
+
+    found, cancelled = await to_the_end(WorkflowTask(_dormant(woken, fn, ended)), pass_on)
+    session, outcome = found
+    if cancelled is not None and session is None:
+        raise cancelled
+    if cancelled is not None and session is not None:
+        outcome = _given_up(session, outer, outcome, cancelled, missed=missed)
+    return session, outcome
+
+
+async def _dormant(
+    wake: Callable[[], Session],
+    fn: Callable[[], Awaitable[Any]],
+    ended: Callable[[Session, Any, BaseException | None], Returned | BaseException],
+) -> tuple[Session | None, Any]:
+    place = current.Dormant(wake, asyncio.current_task())
+    token = current.set_place(place)
+    value: Any = None
+    error: BaseException | None = None
+    try:
+        with current.driven:
+            value = await fn()
+    except BaseException as raised:
+        if place.awake is None:
+            raise
+        error = raised
+    try:
+        if place.awake is None:
+            return None, value
+        session = session_of(place)
+        outcome = ended(session, value, error)
+    finally:
+        current.reset(token)
+    session.flight.function_ended()
+    return session, await _effects_ended(session) or outcome
 
 
 async def _invoked(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned | BaseException:

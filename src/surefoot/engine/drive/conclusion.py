@@ -36,7 +36,7 @@ from surefoot.core.readiness import HANDED_BACK
 from surefoot.core.reopening import is_over, is_void
 from surefoot.engine.declare.call_spec import unknown
 from surefoot.engine.declare.drifts import STOP
-from surefoot.engine.declare.signals import CancelSignal, ContinueSignal
+from surefoot.engine.declare.signals import CancelSignal, ContinueSignal, ReleaseSignal
 from surefoot.engine.process.config import alert_error, loud
 from surefoot.engine.session.questions import alert_of, identity
 from surefoot.engine.session.session import Session
@@ -72,6 +72,9 @@ def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
         cancel = session.state.cancel
         note = f": {cancel.note}" if cancel is not None and cancel.note else ""
         return Cancelled(f"run {session.run} was cancelled{'' if cancel is None else f' by {cancel.by}{note}'}")
+    if isinstance(outcome, ReleaseSignal):
+        yield from _release(session, outcome.error)
+        return outcome.error
     outcome = session.stops.continuation or outcome
     if not isinstance(outcome, Returned | Exception | ContinueSignal):
         yield from _release(session, outcome)

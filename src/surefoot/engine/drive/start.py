@@ -38,6 +38,7 @@ from surefoot.engine.process import journal
 from surefoot.engine.process.config import FALLBACK, alert_error, log, settings
 from surefoot.engine.process.runtime import Runtime, runtime_of
 from surefoot.engine.process.whereabouts import at
+from surefoot.engine.session.claim import Birth
 from surefoot.engine.session.frame import Frame
 from surefoot.engine.session.session import Session
 from surefoot.errors import Cancelled, JournalCorrupt, SurefootError, UsageError
@@ -75,10 +76,19 @@ class Parked(Struct, frozen=True):
     why: str
 
 
+class Begun(Struct, frozen=True):
+    """A hosted unit that was executed, and has asked for its run on the way."""
+
+    session: Session
+    outcome: Returned | BaseException
+
+
 class Start:
     """A single `.run(id, …)`."""
 
-    def __init__(self, runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None) -> None:
+    def __init__(
+        self, runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None, begun: Begun | None = None
+    ) -> None:
         check_id(run)
         _refuse_self(run)
         self._runtime = runtime
@@ -88,6 +98,7 @@ class Start:
         self._creates = plan.args is not None
         self._found = found
         """The run as just read."""
+        self._begun = begun
         self._session: Session | None = None
         self._driver = ""
         """The process that is waited for, in words."""
@@ -121,12 +132,17 @@ class Start:
 
     def _tried(self) -> Routine[Tried | Parked]:
         """Create the run, or read the existing one."""
-        if self._creates:
+        if self._begun is not None:
+            return (yield from self._ended(self._begun))
+        hosted = self._plan.hosted
+        if self._creates and hosted is None:
             return (yield from self._driven(RunState(self._run), None, created_entry(self._plan, self._options)))
         runtime, options = self._runtime, self._options
         found, self._found = self._found, None
         found = found or (yield Do(partial(journal.load, runtime.store, self._run)))
         if found is None:
+            if hosted is not None:
+                return (yield from self._driven(RunState(self._run), None))
             raise not_found(self._run, runtime.store.url)
         state, head = found
         require_same(self._plan, state, runtime.store)
@@ -147,11 +163,22 @@ class Start:
     def _driven(self, state: RunState, head: Head | None, created: RunCreated | None = None) -> Routine[Tried]:
         session = session_for(self._runtime, self._plan, state, head, wait_seconds=self._options.wait_seconds or 0.0)
         session.lookup.hearings, self._session = self._hearings, session
+        if head is None and self._plan.hosted is not None:
+            session.claim.birth = Birth(created_entry(self._plan, self._options), self._plan.hosted.ready)
         outcome = yield from enlisted(session, _begun(session, self._plan, created))
         self._hearings += session.lookup.is_unheard
         if isinstance(outcome, Exists | Suspended | Lost | Driven):
             return outcome
         return Answer(answer(session, outcome))
+
+    def _ended(self, begun: Begun) -> Routine[Tried]:
+        """What was executed already has come to its end."""
+        session, self._session = begun.session, begun.session
+        self._begun, self._creates = None, False
+        ending = yield Within(Frame(session), _enlisted(session, _concluded(session, begun.outcome)))
+        if isinstance(ending, Exists | Suspended | Lost | Driven):
+            return ending
+        return Answer(answer(session, ending))
 
     def _stepped_back(self, error: JournalCorrupt) -> Routine[None]:
         self._fallbacks += 1
@@ -218,6 +245,8 @@ def session_for(
 ) -> Session:  # fmt: skip
     session = Session(runtime, state, head, wait_seconds=wait_seconds, unwind_seconds=unwind_seconds)
     session.follow(plan.definition.watch, plan.definition.on_drift, plan.definition.approve, plan.definition.on_failure)
+    # What a framework executes is no workflow code: what it does besides its calls would be done once more.
+    session.rehearsed = plan.hosted is not None
     return session
 
 
@@ -273,9 +302,28 @@ def drive(session: Session, plan: Plan) -> Routine[Drive]:
 
 
 def _invoked(session: Session, plan: Plan) -> Routine[Drive]:
-    args, kwargs = recorded_arguments(session, plan)
-    outcome = yield Invoke(session, partial(plan.definition.fn, *args, **kwargs))
+    if plan.hosted is not None:
+        body = plan.hosted.body
+    else:
+        args, kwargs = recorded_arguments(session, plan)
+        body = partial(plan.definition.fn, *args, **kwargs)
+    outcome = yield Invoke(session, body)
+    return (yield from _concluded(session, outcome))
+
+
+def _concluded(session: Session, outcome: Returned | BaseException) -> Routine[Drive]:
     return session.stops.lost or (yield from conclude(session, outcome))
+
+
+def wake(runtime: Runtime, plan: Plan, run: str, options: Options) -> Session:
+    """The session of a hosted unit that comes to its first call. It is new, and is not rehearsed."""
+    check_id(run)
+    session = session_for(runtime, plan, RunState(run), None)
+    if plan.hosted is not None:
+        session.claim.birth = Birth(created_entry(plan, options), plan.hosted.ready)
+    if not runtime.enlist(session):
+        session.stops.lost = Lost("this process drives it already")  # This one begins anew, behind that one.
+    return session
 
 
 def _told_parent(session: Session, ending: Drive) -> Routine[None]:
@@ -295,15 +343,19 @@ def _refuse_self(run: str) -> None:
         raise place.session.stops.misuse(f"run {run} was started from inside itself; it would wait for ever")
 
 
-def run_blocking(runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None) -> Any:
+def run_blocking(
+    runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None, begun: Begun | None = None
+) -> Any:
     with at(runtime.store.url):
-        return perform.run(Start(runtime, plan, run, options, found).loop())
+        return perform.run(Start(runtime, plan, run, options, found, begun).loop())
 
 
-async def run_async(runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None) -> Any:
+async def run_async(
+    runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None, begun: Begun | None = None
+) -> Any:
     """The same for tasks."""
     from surefoot.engine.drive import acts_async, perform_async  # Blocking programs do not need asyncio.
 
     await acts_async.admitted(runtime)
     with at(runtime.store.url):
-        return await perform_async.run(Start(runtime, plan, run, options, found).loop())
+        return await perform_async.run(Start(runtime, plan, run, options, found, begun).loop())

@@ -7,11 +7,14 @@ verb, and the run ends there instead.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from surefoot.core.claim import Claimed
 from surefoot.core.entry import RunCancelled
 from surefoot.core.history import PastState
-from surefoot.core.state import ENDED, RunState
+from surefoot.core.state import CANCELLED, ENDED, RunState
 from surefoot.engine.declare.call_spec import is_undoable
 from surefoot.engine.declare.registry import Definition, registry
 from surefoot.engine.drive import acts, claimant, parents
@@ -21,6 +24,9 @@ from surefoot.engine.process.runtime import Runtime
 from surefoot.engine.session.session import Session
 from surefoot.errors import Cancelled, CodeChanged, Fenced
 from surefoot.store.contract import Head
+
+if TYPE_CHECKING:
+    from surefoot.engine.operate.resume_plan import ResumePlan
 
 
 def undoes_here(runtime: Runtime, state: RunState) -> Definition | None:
@@ -37,6 +43,13 @@ def would_leave_done(runtime: Runtime, state: RunState) -> list[str]:
     """Effects that a cancellation from here would leave done, because only the code knows whether to undo them."""
     over = engines.bell().drives or state.status in ENDED or claimant.is_driven(runtime, state)
     return [] if over else _left_done(state)
+
+
+def foreseen(runtime: Runtime, state: RunState, plan: ResumePlan) -> ResumePlan:
+    """The same plan for a run that is asked to cancel: where nothing of it is undone here, it ends at once."""
+    if engines.bell().drives or claimant.is_driven(runtime, state) or undoes_here(runtime, state) is not None:
+        return plan
+    return replace(plan, next=[], stops=[], ending=CANCELLED)
 
 
 def carry_out(runtime: Runtime, found: tuple[RunState, Head], resume: Callable[[], object]) -> None:

@@ -41,11 +41,11 @@ from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_recor
 from surefoot.core.state import DRIVEN, RunState
 from surefoot.engine.declare.plan import check_id
 from surefoot.engine.declare.rehearsal import would_do
-from surefoot.engine.operate.handle import RecordedCall, Run, whoami
+from surefoot.engine.operate.handle import RecordedCall, Run, Seen, whoami
 from surefoot.engine.process import bell, journal
 from surefoot.engine.upkeep import verification
 from surefoot.errors import RunConflict, UsageError
-from surefoot.store.contract import Extend
+from surefoot.store.contract import Extend, Head
 
 _ENDED: Final = (PastState.DONE, PastState.FAILED)
 _PART_OF: Final = re.compile(r"(.*#\d+)\.(?:approval|repair\d+)")
@@ -188,7 +188,9 @@ class Draft(Struct, frozen=True):
     would_execute: list[str]
 
 
-def fork(run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "") -> Fork:
+def fork(
+    run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "", via: str = "", seen: Seen | None = None
+) -> Fork:
     """Make the fork, or find the one that was made of the same point under the same id."""
     store, address = run.runtime.store, as_recorded(at)
     while True:
@@ -196,7 +198,7 @@ def fork(run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "
         if found is not None:
             return found
         would_do("fork of run", new_id)
-        draft = prepare(run, new_id, at=address, by=by, note=note)
+        draft = prepare(run, new_id, at=address, by=by, note=note, via=via, seen=seen)
         written = Extend(new_id, None, draft.records, journal.index_row(draft.state))
         if bell.append(store, written):
             break  # Else another process was first: read what exists.
@@ -204,18 +206,23 @@ def fork(run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "
     return Fork(Run(run.runtime, new_id), run.id, address, draft.reused, draft.would_execute)
 
 
-def prepare(run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "") -> Draft:
+def prepare(
+    run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "", via: str = "", seen: Seen | None = None
+) -> Draft:
     """The content of a fork. Nothing is written."""
     check_id(new_id)
     address = as_recorded(at)
     records = _records(run)
+    if seen is not None:
+        journal.require_unmoved(run.id, Head(records[-1].seq, records[-1].seal), seen.head)
     parent = RunState(run.id)
     for record in records:
         parent.fold(record)
     point = _point(parent, address, records)
     kept = _kept(parent, point)
     taken = _taken_over(records, kept, point.first, parent.segment)
-    why = f"forked from {run.id} before {address} by {by or whoami()}" + (f": {note}" if note else "")
+    why = f"forked from {run.id} before {address} by {by or whoami()}"
+    why += (f" ({via})" if via else "") + (f": {note}" if note else "")
     sealed, state = _sealed(run, new_id, taken, _created(run.id, records[0], taken, address), why)
     return Draft(address, sealed, state, _reused(state), _executed_again(parent, kept))
 

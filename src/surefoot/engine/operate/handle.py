@@ -4,58 +4,67 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct
 
 from surefoot.core import values
 from surefoot.core.address import as_recorded
-from surefoot.core.cure import command
-from surefoot.core.entry import (
-    AnswerGiven,
-    CancelRequested,
-    CodeMatched,
-    Drift,
-    DriftAccepted,
-    EffectSettled,
-    EventSent,
-    Progressed,
-    QuarantineLifted,
-    RunRewound,
-    Value,
-)
-from surefoot.core.expectation import UNSEEN
+from surefoot.core.entry import Acknowledged, Drift, Entry, Progressed, Value
 from surefoot.core.history import Past, PastCall, PastEffect, PastQuestion, PastState
-from surefoot.core.reopening import failed_undos, undo_again, undone_across, why_not
-from surefoot.core.seal import Record, from_record
+from surefoot.core.seal import GENESIS, Record, from_record
 from surefoot.core.state import ENDED, STOPPED, WAITING, RunState
 from surefoot.core.stops import revive
-from surefoot.core.timer import Duration, remaining, seconds
-from surefoot.core.visible import shorten, visible
-from surefoot.engine.declare import drifts
+from surefoot.core.timer import Duration, seconds
 from surefoot.engine.declare.plan import Options, check_id
 from surefoot.engine.declare.registry import registry
 from surefoot.engine.declare.rehearsal import would_do
 from surefoot.engine.drive import claimant, start
 from surefoot.engine.drive.outcome import not_found, recorded_end, refuse_ended
-from surefoot.engine.operate import cancels, resume_plan, run_list
-from surefoot.engine.operate.return_type import fitted
+from surefoot.engine.operate import cancels, decisions, resume_plan, run_list
+from surefoot.engine.operate.decisions import (
+    Accept,
+    Acknowledge,
+    Answer,
+    Cancel,
+    Match,
+    Release,
+    Retry,
+    Rewind,
+    SendEvent,
+    Settle,
+)
 from surefoot.engine.process import config, journal
 from surefoot.engine.process.runtime import Runtime
-from surefoot.engine.session import questions
 from surefoot.errors import Stopped, UsageError
 from surefoot.store.contract import Head, IndexRow, RunQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from surefoot.engine.operate.forks import Fork, StateAt
     from surefoot.engine.operate.retries import Reopening
+    from surefoot.engine.operate.supposing import Supposed
 
-_NOT_GIVEN: Any = object()
-_SETTLED: Final = (PastState.DONE, PastState.CLEARED, PastState.FAILED)
+
+class Seen(Struct, frozen=True):
+    """Where a journal ended when it was looked at: its last entry, by number and seal."""
+
+    seq: int
+    seal: str
+    """Hexadecimal."""
+
+    @classmethod
+    def at(cls, head: Head) -> Seen:
+        return cls(head.seq, head.seal.hex())
+
+    @property
+    def head(self) -> Head:
+        try:
+            return Head(self.seq, bytes.fromhex(self.seal))
+        except ValueError:
+            raise UsageError(f"seen: {self.seal!r} is no seal: {2 * len(GENESIS)} hexadecimal digits") from None
 
 
 class JournalEntry(Struct, frozen=True):
@@ -98,6 +107,7 @@ class Run:
         self.row = row
         self._keeps = keeps
         self._kept: tuple[RunState, Head] | None = None
+        self._head: Head | None = None
 
     def __repr__(self) -> str:
         return f"<Run {self.id}>"
@@ -117,7 +127,26 @@ class Run:
         if found is None:
             raise not_found(self.id, self.runtime.store.url)
         self._kept = found if self._keeps else None
+        self._head = found[1]
         return found
+
+    @property
+    def seen(self) -> Seen:
+        """Where the journal ended when it was last read through this handle. Verbs take it as `seen=`: then what is said is
+        about the run as it was looked at, or is not recorded.
+        """
+        return Seen.at(self._head if self._head is not None else self._loaded()[1])
+
+    def _loaded_anew(self) -> tuple[RunState, Head]:
+        """A state of its own, which may be changed."""
+        found = journal.load(self.runtime.store, self.id)
+        if found is None:
+            raise not_found(self.id, self.runtime.store.url)
+        return found
+
+    def require_unmoved(self, seen: Seen) -> None:
+        """`Outdated`, if anything was recorded since it was looked at."""
+        journal.require_unmoved(self.id, self._loaded()[1], seen.head)
 
     def _taken(self) -> tuple[RunState, Head]:
         """The state and the head, for a method that changes the run."""
@@ -163,6 +192,10 @@ class Run:
 
     def entries(self) -> list[JournalEntry]:
         return [journal_entry(record) for record in self._records()]
+
+    def story(self) -> list[tuple[Record, Entry]]:
+        """Every record with its entry: when, under which claim, and what."""
+        return [(record, from_record(record)) for record in self._records()]
 
     def _records(self) -> list[Record]:
         found = journal.records(self.runtime.store, self.id)
@@ -228,11 +261,30 @@ class Run:
             pause.wait(nap)
             nap = min(nap * 1.5, start.LONGEST_NAP)
 
-    def plan(self) -> resume_plan.ResumePlan:
-        """What a resume would do now, found by replaying without executing anything."""
-        return resume_plan.plan(self.runtime, *self._loaded())
+    @overload
+    def plan(self) -> resume_plan.ResumePlan: ...
+
+    @overload
+    def plan(self, *, supposing: Mapping[str, Any] | decisions.Said, by: str | None = None) -> Supposed: ...
+
+    def plan(
+        self, *, supposing: Mapping[str, Any] | decisions.Said | None = None, by: str | None = None
+    ) -> resume_plan.ResumePlan | Supposed:
+        """What a resume would do now, found by replaying without executing anything.
+
+        `supposing`: if this were said before, as an object: `{"do": "settle", "address": "pay#1", "not_happened": True}`.
+        It is refused as the verb would refuse it. `by`: who would say it.
+        """
+        if supposing is None:
+            return resume_plan.plan(self.runtime, *self._loaded())
+        from surefoot.engine.operate.supposing import suppose
+
+        return suppose(self, supposing, _who(by, "", ""))
 
     # -- acting ---------------------------------------------------------------------------------------
+    #
+    # `by` is who says so, `note` why, and `via` by which way: all of it is recorded. With `seen`, what is said is about the
+    # run as it was looked at (`Run.seen`): if anything was recorded since, it is `Outdated`, and nothing is.
 
     def resume(self) -> Any:
         """Go on with the run in this process; the workflow must have been imported."""
@@ -252,11 +304,13 @@ class Run:
         self,
         address: str,
         *,
-        happened: Any = _NOT_GIVEN,
+        happened: Any = UNSET,
         not_happened: bool = False,
         failed: bool = False,
         by: str | None = None,
         note: str = "",
+        via: str = "",
+        seen: Seen | None = None,
     ) -> None:
         """Answer for an in-doubt effect: it happened and gave this value, or it did not happen, and is run again.
 
@@ -266,63 +320,24 @@ class Run:
         If the effect is defined in this process, the value is held against what it says to return; plain data stands for
         a dataclass or a Struct.
         """
-        address = as_recorded(address)
-        if (happened is not _NOT_GIVEN) + bool(not_happened) + bool(failed) != 1:
-            raise UsageError("settle: say one of happened=VALUE, not_happened=True and failed=True")
-        denied = bool(not_happened or failed)
+        said = Settle(address=address, happened=happened, not_happened=bool(not_happened), failed=bool(failed))
+        self._say(said, _who(by, note, via), seen)
 
-        def decide(state: RunState) -> EffectSettled:
-            past = self._doubtful(state, address, not_happened=denied)
-            value = None if denied else fitted(self.id, address, happened)
-            raw = Raw(values.encode(value))
-            return EffectSettled(
-                address, not denied, past.attempt, raw, "person", by or whoami(), note, failed=bool(failed)
-            )
-
-        self._visit(decide)
-
-    def _doubtful(self, state: RunState, address: str, *, not_happened: bool) -> PastEffect:
-        past = state.effect(address)
-        doubtful = ", ".join(past.address for past in state.in_doubt()) or "nothing"
-        if past is None or past not in state.in_doubt():
-            settled = "" if past is None else self._settled(past)
-            raise UsageError(f"run {self.id}: {address} is not in doubt{settled}. In doubt: {doubtful}.")
-        if claimant.is_driven(self.runtime, state):
-            raise UsageError(
-                f"run {self.id}: {address} is being executed by {claimant.described_living(self.runtime, state)}. "
-                "Wait for it, or end that process first."
-            )
-        if not_happened and past.state is PastState.UNSTORABLE:
-            raise UsageError(f"run {self.id}: {address} did happen; only its value is unknown. Settle it with a value.")
-        return past
-
-    def _settled(self, past: PastEffect) -> str:
-        """Who settled it before and how, and how to reverse that."""
-        if not past.learned_by or past.state not in _SETTLED:
-            return ""
-        who = past.learned_by.removeprefix("person ")
-        said = f": settled by {who} at {_when(past.ended):%Y-%m-%d %H:%M:%S} UTC as"
-        if past.state is PastState.FAILED:
-            return f"{said} not happened, so that it fails"
-        if past.state is PastState.CLEARED or past.value is None:
-            return f"{said} not happened, so that the next resume runs it"
-        value = shorten(visible(self._text(past.value)), 100)
-        return f"{said} {value}; take it back: {command('runs rewind', self.id, at=past.address)}"
-
-    def cancel(self, *, by: str | None = None, note: str = "") -> None:
+    def cancel(self, *, by: str | None = None, note: str = "", via: str = "", seen: Seen | None = None) -> None:
         """Ask the run to end. Without a living process it ends at once, after its sagas were undone.
 
         That takes the code: where it is not at hand, what the run did stays done. What is in doubt is looked at by its
         check; what nobody can tell is alerted of, and named by `surefoot runs show`.
         """
+        who = _who(by, note, via)
 
-        def decide(state: RunState) -> CancelRequested | None:
+        def decide(state: RunState) -> Entry | None:
             refuse_ended(state)
             if (definition := cancels.undoes_here(self.runtime, state)) is not None and definition.is_async:
                 self._require_no_loop("cancel")
-            return None if state.cancel is not None else CancelRequested(by or whoami(), note)
+            return decisions.entry(self, state, Cancel(), who)
 
-        found = self._visited(decide)
+        found = self._visited(decide, seen)
         cancels.carry_out(self.runtime, found, lambda: self._resumed(found))
 
     def left_done_by_cancel(self) -> list[str]:
@@ -342,135 +357,92 @@ class Run:
             f"await (await surefoot.aio.get_run({self.id!r})).{verb}()"
         )
 
-    def answer(self, name: str, value: Any, *, by: str | None = None, note: str = "", shown: str = "") -> None:
+    def answer(
+        self,
+        name: str,
+        value: Any,
+        *,
+        by: str | None = None,
+        groups: Iterable[str] = (),
+        note: str = "",
+        via: str = "",
+        shown: str = "",
+        seen: Seen | None = None,
+    ) -> None:
         """Answer an open question (`approve#1`): true or false, or what was asked for. The first answer counts.
 
         `shown` is the digest of the question as you saw it (or how it begins): an answer to another one is refused.
+        `groups`: those that whoever answers is in. A question that is for a group is answered by anybody in it.
         """
-        address, who = as_recorded(name), by or whoami()
-
-        def decide(state: RunState) -> AnswerGiven:
-            past = self._open_question(state, address, who)
-            if not past.shown.startswith(shown):
-                raise UsageError(f"run {self.id}: {address} asks something else than you saw. Look at it again.")
-            given = questions.plain(past, value)
-            questions.require_fit(past, given)
-            return AnswerGiven(address, past.shown, Raw(values.encode(given)), who, note)
-
-        self._visit(decide)
-
-    def _open_question(self, state: RunState, address: str, who: str) -> PastQuestion:
-        past = state.question(address)
-        names = [one.address for one in state.questions()]
-        if past is None:
-            raise UsageError(f"run {self.id} has no question {address!r}. Open: {', '.join(names) or 'none'}.")
-        if past.state is PastState.DONE:
-            raise UsageError(
-                f"run {self.id}: {address} was answered by {past.learned_by} already; the first answer counts."
-            )
-        over = past.due is not None and remaining(past.due, self.runtime.clock.read()) <= 0
-        if past.state is not PastState.OPEN or over:
-            means = "the no, or what on_timeout= says," if past.form == "approve" else "that nobody answered"
-            more = f" Resume the run: {means} is recorded then." if past.state is PastState.OPEN else ""
-            raise UsageError(f"run {self.id}: the time to answer {address} is over.{more}")
-        refuse_ended(state)
-        if past.answerers and who not in past.answerers:
-            raise UsageError(f"run {self.id}: {address} is for {', '.join(past.answerers)}, not for {who}.")
-        return past
+        who = msgspec.structs.replace(_who(by, note, via), groups=tuple(groups))
+        self._say(Answer(question=name, value=value, shown=shown), who, seen)
 
     def drift(self) -> list[Drift]:
         """What is not as this run left it, found by looking now. Changes nothing."""
-        return self._findings(self.state()).drift
+        return decisions.findings(self.state()).drift
 
-    def _findings(self, state: RunState) -> drifts.Findings:
-        definition = registry.known_for(state.created)
-        return drifts.look(state.world, definition.watch if definition is not None else ())
-
-    def accept_drift(self, witness: str | None = None, *, by: str | None = None, note: str = "") -> list[str]:
+    def accept_drift(
+        self,
+        witness: str | None = None,
+        *,
+        only: Mapping[str, str] | None = None,
+        by: str | None = None,
+        note: str = "",
+        via: str = "",
+        seen: Seen | None = None,
+    ) -> list[str]:
         """Accept the world as it is found now, for this witness or for all that have drifted. What was accepted.
 
         A witness that cannot be observed has to be named: to accept that means that the run no longer watches it.
+        `only`: part -> what was found there, as you saw it (`Drift.actual`). These parts are accepted and no others; if
+        one of them is not like that any more, it is `Outdated`, and nothing is accepted.
         """
-        return sorted({found.witness for found in self.take_as_found(witness, by=by, note=note)})
+        return sorted(
+            {found.witness for found in self.take_as_found(witness, only=only, by=by, note=note, via=via, seen=seen)}
+        )
 
-    def take_as_found(self, witness: str | None = None, *, by: str | None = None, note: str = "") -> list[Drift]:
+    def take_as_found(
+        self,
+        witness: str | None = None,
+        *,
+        only: Mapping[str, str] | None = None,
+        by: str | None = None,
+        note: str = "",
+        via: str = "",
+        seen: Seen | None = None,
+    ) -> list[Drift]:
         """The same. Returns each part that was accepted."""
+        said, who = Accept(witness=witness, found=None if only is None else dict(only)), _who(by, note, via)
         accepted: list[Drift] = []
 
-        def decide(state: RunState) -> DriftAccepted:
-            claimant.refuse_driven(self.runtime, state)
-            refuse_ended(state)
-            # Observed here, to compare with the very state that the entry follows.
-            findings = self._findings(state)
-            accepted[:] = self._acceptable(state, findings.drift, witness)
-            wanted = {found.witness for found in accepted}
-            sights = tuple(sight for sight in findings.sights if sight.witness in wanted)
-            unwatched = {found.witness: found.actual for found in accepted if found.what == UNSEEN}
-            return DriftAccepted(sights, by or whoami(), note, unwatched)
+        def decide(state: RunState) -> Entry:
+            entry, accepted[:] = decisions.accepted(self, state, said, who)
+            return entry
 
-        self._visit(decide)
+        self._visit(decide, seen)
         return accepted
 
-    def _acceptable(self, state: RunState, drift: list[Drift], witness: str | None) -> list[Drift]:
-        wanted = [found for found in drift if witness in (None, found.witness)]
-        if not wanted:
-            drifted = ", ".join(sorted({found.witness for found in drift})) or "nothing"
-            what = "nothing" if witness is None else witness
-            raise UsageError(f"run {self.id}: {what} has{' not' if witness else ''} drifted. Drifted: {drifted}.")
-        seen = [found for found in wanted if found.what != UNSEEN]
-        if seen:
-            return seen
-        lines = "; ".join(found.line() for found in wanted)
-        if any(found.actual == drifts.CODE_NEEDED for found in wanted):
-            try:
-                registry.find_for(state.created)
-            except UsageError as error:
-                # An observation that only lacks the code does not stop the others.
-                raise UsageError(f"run {self.id}: {lines}. {error}") from None
-        if witness is None:
-            raise UsageError(f"run {self.id}: {lines}. Name the witness, if the run shall no longer watch it")
-        return wanted
-
-    def rewind(self, address: str, *, by: str | None = None, note: str = "") -> list[str]:
+    def rewind(
+        self, address: str, *, by: str | None = None, note: str = "", via: str = "", seen: Seen | None = None
+    ) -> list[str]:
         """Rewind the run to before a call. Steps run again; effects from there on are in doubt. Returns these effects."""
-        address = as_recorded(address)
-
-        def decide(state: RunState) -> RunRewound:
-            claimant.refuse_driven(self.runtime, state, " End it first.")
-            return RunRewound(address, by or whoami(), note, self._way_back(state, address))
-
-        return [past.address for past in self._visit(decide).in_doubt()]
+        return [past.address for past in self._say(Rewind(at=address), _who(by, note, via), seen).in_doubt()]
 
     def set_aside_by_rewind(self, address: str) -> tuple[list[Past], list[PastEffect]]:
         """What a rewind to before this call would set aside; and which effects of these would be in doubt."""
         state = self.state()
-        first = self._way_back(state, as_recorded(address))
+        first = decisions.way_back(state, as_recorded(address))
         return [past for past in state.calls.values() if past.first >= first], state.executed_since(first)
 
-    def _way_back(self, state: RunState, address: str) -> int:
-        """The first entry of that call. Refused if an earlier effect was undone since: it would count as done."""
-        past = state.calls.get(address)
-        if past is None:
-            from surefoot.engine.operate import forks
-
-            raise forks.unknown_call(self.id, address, list(state.calls))
-        first = past.first
-        one = undone_across(state, first)
-        if one is not None and past in failed_undos(state):
-            raise UsageError(
-                f"run {self.id}: it cannot go back to before {address}: what was undone after it would be in doubt.\n"
-                f"  only undo what is left?   {undo_again(self.id, [address], when='')}"
-            )
-        if one is not None:
-            rewind = command("runs rewind", self.id, at=one.effect.address)
-            raise UsageError(
-                f"run {self.id}: it cannot go back to before {address}: {one.effect.address} came before that, and no "
-                f"longer stands: {why_not(one)}\n  go back to before it?   {rewind}"
-            )
-        return first
-
     def retry(
-        self, *, failed: bool | None = None, at: str | Iterable[str] = (), by: str | None = None, note: str = ""
+        self,
+        *,
+        failed: bool | None = None,
+        at: str | Iterable[str] = (),
+        by: str | None = None,
+        note: str = "",
+        via: str = "",
+        seen: Seen | None = None,
     ) -> list[str]:
         """Have the calls that failed tried again: all of them, or those at these addresses. Everything else stays.
 
@@ -479,7 +451,8 @@ class Run:
         """
         from surefoot.engine.operate import retries
 
-        return retries.retry(self, failed=failed, at=at, by=by or whoami(), note=note)
+        said = Retry(failed=failed, at=(at,) if isinstance(at, str) else tuple(at))
+        return retries.retry(self, said, _who(by, note, via), seen)
 
     def would_retry(self, *, failed: bool | None = None, at: str | Iterable[str] = ()) -> list[Reopening]:
         """What a retry would have tried again, child runs first. UsageError, where that is not possible."""
@@ -487,11 +460,20 @@ class Run:
 
         return retries.outlook(self, failed=failed, at=at)
 
-    def fork(self, new_id: str, *, at: str, by: str | None = None, note: str = "") -> Fork:
+    def fork(
+        self,
+        new_id: str,
+        *,
+        at: str,
+        by: str | None = None,
+        note: str = "",
+        via: str = "",
+        seen: Seen | None = None,
+    ) -> Fork:
         """A new run that reuses what was recorded before that call, and goes on by itself. This one is only read."""
         from surefoot.engine.operate import forks
 
-        return forks.fork(self, new_id, at=at, by=by, note=note)
+        return forks.fork(self, new_id, at=at, by=by, note=note, via=via, seen=seen)
 
     def match(
         self,
@@ -503,47 +485,69 @@ class Run:
         rerun: bool = False,
         by: str | None = None,
         note: str = "",
+        via: str = "",
+        seen: Seen | None = None,
     ) -> None:
         """Say what a call of changed code is: the recorded call `is_`, a new one, or one whose changed arguments do not
         matter (`keep`) or do (`rerun`). `*` stands for any characters.
         """
-        from surefoot.engine.operate import matches
+        said = Match(address=address, is_=is_, new=new, keep=keep, rerun=rerun)
+        self._say(said, _who(by, note, via), seen)
 
-        def decide(state: RunState) -> CodeMatched:
-            claimant.refuse_driven(self.runtime, state)
-            return matches.word(state, address, is_=is_, new=new, keep=keep, rerun=rerun, by=by or whoami(), note=note)
-
-        self._visit(decide)
-
-    def send_event(self, name: str, value: Any, *, id: str, by: str | None = None) -> None:  # noqa: A002 - the recorded field
+    def send_event(
+        self,
+        name: str,
+        value: Any,
+        *,
+        id: str,  # noqa: A002 - the recorded field
+        by: str | None = None,
+        via: str = "",
+        seen: Seen | None = None,
+    ) -> None:
         """Deliver an event; a second one with the same id is the same event."""
-        raw = Raw(values.encode(value))
+        self._say(SendEvent(name=name, value=value, id=id), _who(by, "", via), seen)
 
-        def decide(state: RunState) -> EventSent | None:
-            refuse_ended(state)
-            return None if state.has_event(id) else EventSent(name, raw, id, by or whoami())
-
-        self._visit(decide)
-
-    def release(self, *, by: str | None = None, note: str = "") -> None:
+    def release(self, *, by: str | None = None, note: str = "", via: str = "", seen: Seen | None = None) -> None:
         """Let workers take the run up again after it was quarantined."""
+        self._say(Release(), _who(by, note, via), seen)
 
-        def decide(state: RunState) -> QuarantineLifted:
-            if not any(stop.reason == "Quarantined" for stop in state.stops):
-                raise UsageError(f"run {self.id} is not quarantined: {state.status}.")
-            return QuarantineLifted(by or whoami(), note)
+    def acknowledge(
+        self,
+        about: str | Iterable[str] = (),
+        *,
+        by: str | None = None,
+        note: str = "",
+        via: str = "",
+        seen: Seen | None = None,
+    ) -> list[str]:
+        """Say that what is only to be known of this run was seen: then it is off everybody's list. By kind, what that was.
 
-        self._visit(decide)
+        `about`: only these kinds (`failed`, `left`, `fell_back`, `landed_late`). What comes later is told again.
+        """
+        kinds = (about,) if isinstance(about, str) else tuple(about)
+        said, who, acknowledged = Acknowledge(about=kinds), _who(by, note, via), list[str]()
 
-    def _visit(self, decide: Any) -> RunState:
-        found = self._visited(decide)
+        def decide(state: RunState) -> Entry | None:
+            entry = decisions.entry(self, state, said, who)
+            acknowledged[:] = entry.about if isinstance(entry, Acknowledged) else ()
+            return entry
+
+        self._visit(decide, seen)
+        return acknowledged
+
+    def _say(self, said: decisions.Action, who: decisions.Who, seen: Seen | None) -> RunState:
+        return self._visit(lambda state: decisions.entry(self, state, said, who), seen)
+
+    def _visit(self, decide: Any, seen: Seen | None = None) -> RunState:
+        found = self._visited(decide, seen)
         self._kept = found if self._keeps else None
         return found[0]
 
-    def _visited(self, decide: Any) -> tuple[RunState, Head]:
+    def _visited(self, decide: Any, seen: Seen | None = None) -> tuple[RunState, Head]:
         would_do("visit of run", self.id)
         known = self._taken() if self._keeps else None
-        found = journal.visit(self.runtime.store, self.runtime.clock, self.id, decide, known)
+        store, clock = self.runtime.store, self.runtime.clock
+        found = journal.visit(store, clock, self.id, decide, known, seen=None if seen is None else seen.head)
         if found is None:
             raise not_found(self.id, self.runtime.store.url)
         return found
@@ -580,6 +584,10 @@ def runs(
     query = run_list.checked(RunQuery(status, workflow, labels or {}, limit, need, queue, before))
     runtime = config.runtime(store, create=False)
     return [Run(runtime, one.run, one.row) for one in run_list.listed(runtime, query)]
+
+
+def _who(by: str | None, note: str, via: str) -> decisions.Who:
+    return decisions.Who(by or whoami(), note, via)
 
 
 def whoami() -> str:

@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surefoot.core import values
 from surefoot.core.address import as_recorded
 from surefoot.core.cure import Ask, command
-from surefoot.core.entry import CallsReopened
+from surefoot.core.entry import CallsReopened, Entry
 from surefoot.core.history import Past, PastEffect, PastQuestion, PastState, PastStep, PastWait
 from surefoot.core.reopening import (
     cures,
@@ -28,12 +29,13 @@ from surefoot.core.reopening import (
 )
 from surefoot.core.state import CANCELLED, ENDED, FAILED, RunState
 from surefoot.engine.drive import claimant
-from surefoot.engine.operate import forks
+from surefoot.engine.operate import decisions, forks
+from surefoot.engine.operate.decisions import Retry, Who
 from surefoot.engine.process import journal
 from surefoot.errors import UsageError
 
 if TYPE_CHECKING:
-    from surefoot.engine.operate.handle import Run
+    from surefoot.engine.operate.handle import Run, Seen
 
 WORKFLOW_FAILED = "WorkflowFailed"
 
@@ -58,19 +60,22 @@ class Reopening(Struct, frozen=True):
         return [*self.steps, *self.effects, *self.in_doubt, *self.waits]
 
 
-def retry(run: Run, *, failed: bool | None, at: str | Iterable[str], by: str, note: str) -> list[str]:
+def retry(run: Run, said: Retry, who: Who, seen: Seen | None = None) -> list[str]:
     """Child runs first: after a crash in between, the children are reopened, and the parent still can be."""
-    wanted = _wanted(failed=failed, at=at)
-    for child in _failed_children(run, wanted):
-        retry(child, failed=True, at=(), by=by, note=note or f"run {run.id} is tried again")
-    chosen: list[Past] = []
+    children = _failed_children(run, _wanted(failed=said.failed, at=said.at))
+    if seen is not None:
+        run.require_unmoved(seen)  # Before anything of it is recorded with its children.
+    for child in children:
+        retry(child, Retry(failed=True), replace(who, note=who.note or f"run {run.id} is tried again"))
+    reopened: list[str] = []
 
-    def decide(state: RunState) -> CallsReopened:
-        chosen[:] = _chosen(run, state, wanted)
-        return CallsReopened(tuple(past.address for past in chosen), by, note)
+    def decide(state: RunState) -> Entry | None:
+        entry = decisions.entry(run, state, said, who)
+        reopened[:] = entry.addresses if isinstance(entry, CallsReopened) else ()
+        return entry
 
-    run._visit(decide)
-    return [past.address for past in chosen]
+    run._visit(decide, seen)
+    return reopened
 
 
 def outlook(run: Run, *, failed: bool | None, at: str | Iterable[str]) -> list[Reopening]:
@@ -79,6 +84,11 @@ def outlook(run: Run, *, failed: bool | None, at: str | Iterable[str]) -> list[R
     children = [one for child in _failed_children(run, wanted) for one in outlook(child, failed=True, at=())]
     state = run.state()
     return [*children, _told(state, _chosen(run, state, wanted))]
+
+
+def chosen(run: Run, state: RunState, *, failed: bool | None, at: Iterable[str]) -> list[Past]:
+    """The calls that a retry reopens. UsageError: nothing may be, or nothing is there to be."""
+    return _chosen(run, state, _wanted(failed=failed, at=at))
 
 
 def is_failed(state: RunState) -> bool:

@@ -34,6 +34,7 @@ from surefoot.core.entry import (
 )
 from surefoot.core.evidence import Evidence, weigh
 from surefoot.core.history import PastEffect
+from surefoot.core.need import of_news
 from surefoot.core.parts import Cut, expand
 from surefoot.core.readiness import LEFT_BEHIND, MOVING, Standing, moved
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, to_body, verify
@@ -42,7 +43,7 @@ from surefoot.engine.process import bell
 from surefoot.engine.process.clock import Clock
 from surefoot.engine.process.commit import Committer, Packed, Ticket
 from surefoot.engine.process.whereabouts import in_its_store
-from surefoot.errors import Fenced, JournalCorrupt, SchemaMismatch, StoreUnavailable, ValueRejected
+from surefoot.errors import Fenced, JournalCorrupt, Outdated, SchemaMismatch, StoreUnavailable, ValueRejected
 from surefoot.store.contract import Extend, Head, IndexRow, Journals, Readable, Store, Stored
 
 
@@ -276,7 +277,7 @@ class Journal:
                 if type(entry) not in NO_PROGRESS:
                     starts = 0
                 if type(entry) in MOVING:
-                    standing = moved(entry, at, starts=starts, answered=state.is_answered) or standing
+                    standing = moved(entry, at, standing, starts=starts, answered=state.is_answered) or standing
                 if type(entry) is RunCreated:
                     created = entry, at
         row = None
@@ -351,9 +352,10 @@ def _holds_claim(found: list[Record], tickets: list[Ticket]) -> bool:
 @in_its_store
 def visit(
     store: Journals, clock: Clock, run: str, decide: Callable[[RunState], Entry | None],
-    known: tuple[RunState, Head] | None = None,
+    known: tuple[RunState, Head] | None = None, *, seen: Head | None = None,
 ) -> tuple[RunState, Head] | None:  # fmt: skip
     """Write a visitor's entry into a run, driven or not. Returns the run after that. `known`: the run as just read.
+    `seen`: how it was when somebody decided to; `Outdated`, if it has moved on since.
 
     `decide` gets the run as it is right before the append and may raise, or return None for "no entry". It is called
     again whenever another write came first. None: there is no such run.
@@ -363,16 +365,38 @@ def visit(
         if found is None:
             return None
         state, head = found
+        if seen is not None:
+            require_unmoved(run, head, seen)
         entry = decide(state)
         if entry is None:
             return found
         after = (head.seq, head.seal)
         record, cuts = Sealer(store.id, run).entry(entry, at=clock.now(), epoch=state.epoch, after=after)
-        before = state.status, state.standing
+        before = state.status, state.standing, state.to_know
         state.fold(record)
-        row = index_row(state) if (state.status, state.standing) != before else None
+        row = index_row(state) if (state.status, state.standing, state.to_know) != before else None
         if bell.append(store, Extend(run, head, [record], row, cuts)):
             return state, Head(record.seq, record.seal)
+
+
+def suppose(store: Journals, clock: Clock, state: RunState, head: Head, entry: Entry) -> Head:
+    """Fold an entry into a run as if it had been written behind that head. Nothing is written. The head there would be."""
+    after = (head.seq, head.seal)
+    record, _ = Sealer(store.id, state.run).entry(entry, at=clock.now(), epoch=state.epoch, after=after)
+    state.apply(entry, record)  # The entry itself: no store has the parts of its values.
+    return Head(record.seq, record.seal)
+
+
+def require_unmoved(run: str, head: Head, seen: Head) -> None:
+    """`Outdated`, unless the run is as somebody saw it who decides something about it."""
+    if head != seen:
+        moved = (
+            f"is at entry {head.seq}, and was at entry {seen.seq}" if head.seq != seen.seq else "has another history"
+        )
+        raise Outdated(
+            f"run {run} has changed since you looked: it {moved}. Nothing was recorded. Look again: "
+            f"{command('runs show', run)}"
+        )
 
 
 @in_its_store
@@ -398,6 +422,8 @@ def index_row(
     if created is None:
         raise AssertionError(state.run)
     standing = standing or state.standing
+    # What is only to be known is shown where nobody has anything to decide.
+    need = standing.need if standing.need.kind else of_news(state.to_know)
     marks = {
         "fell_back": bool(state.fallbacks),
         "left": standing.reason == LEFT_BEHIND,
@@ -406,6 +432,6 @@ def index_row(
     return IndexRow(
         state.run, created.workflow, status or state.status, created.queue, created.labels, created_at,
         state.seq if seq is None else seq, standing.wake, standing.worker, standing.reason,
-        standing.need.kind, standing.need.address, standing.need.brief, standing.need.until,
+        need.kind, need.address, need.brief, need.until, need.since,
         tuple(mark for mark, is_set in marks.items() if is_set),
     )  # fmt: skip

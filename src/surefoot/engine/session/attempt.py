@@ -279,7 +279,7 @@ class Attempt(Struct, eq=False):
 
     def returned(self, value: object, started: int) -> Outcome:
         self._check_misuse()
-        outcome: Outcome
+        outcome: Returned | Unstorable
         try:
             outcome = Returned(Raw(values.encode(value)), started)
         except ValueRejected as error:
@@ -289,8 +289,8 @@ class Attempt(Struct, eq=False):
             outcome = Unstorable(self.session.mask(str(error)))
         return self._told(outcome)
 
-    def raised(self, error: BaseException) -> Outcome:
-        return self._told(self._raised(error))
+    def raised(self, error: BaseException, started: int) -> Outcome:
+        return self._told(self._raised(error, started))
 
     def _made(self) -> Made:
         """This attempt, as observers get it."""
@@ -302,10 +302,10 @@ class Attempt(Struct, eq=False):
             try:
                 observers.call_ended(self._made(), outcome)
             except AnswerLost as lost:
-                return self._raised(lost.error)
+                return self._raised(lost.error, getattr(outcome, "started", 0))
         return outcome
 
-    def _raised(self, error: BaseException) -> Outcome:
+    def _raised(self, error: BaseException, started: int) -> Raised:
         self._check_misuse()
         if isinstance(error, Stopped | StoreUnavailable | Fenced):
             # Another run's stop, or a store in trouble: no statement about this call, and not its outcome.
@@ -313,7 +313,7 @@ class Attempt(Struct, eq=False):
         runtime = self.session.runtime
         runs_in = runtime.store.worker if runtime.still_running(self.call.key) else ""
         proven = self.spec.kind == "effect" and self._did_nothing(error)
-        return Raised(error, Raw(values.encode_error(error, self.session.mask)), runs_in, proven)
+        return Raised(error, Raw(values.encode_error(error, self.session.mask)), runs_in, proven, started)
 
     def _did_nothing(self, error: BaseException) -> bool:
         """Whether the origin of the exception proves that nothing was done."""
@@ -323,7 +323,7 @@ class Attempt(Struct, eq=False):
             return True
         # User code that raises such an exception by hand means it.
         says_otherwise = isinstance(error, BaseExceptionGroup) or known(error) is Known.UNSURE
-        return not says_otherwise and is_guard(error, self.spec.fn, _CALLERS)
+        return not says_otherwise and is_guard(error, self.spec.guarded, _CALLERS)
 
     def _check_misuse(self) -> None:
         """Misuse inside this very call. Trouble elsewhere in the run must not prevent the record of its outcome."""

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
+
+from msgspec import Struct
 
 from surefoot.core.claim import Refusal
 from surefoot.core.entry import RunAdopted, RunCreated
@@ -21,6 +24,14 @@ from surefoot.engine.session.stops import Stops
 from surefoot.errors import Fenced, StoreUnavailable, SurefootError
 
 REGAIN_SECONDS, REGAIN_LOOK_SECONDS = 30.0, 0.05
+
+
+class Birth(Struct, frozen=True):
+    """A run that is created when something of it is to be recorded."""
+
+    created: RunCreated
+    ready: Callable[[], object]
+    """Returns once it may be created."""
 
 
 class Claim:
@@ -39,15 +50,27 @@ class Claim:
         """The name under which this process claimed the run."""
         self.rehearses = False
         """Whether the run is claimed before its code is rehearsed."""
+        self.birth: Birth | None = None
+        """Of a run that is created at its first call."""
 
     def ticket(self, created: RunCreated | None = None) -> Ticket:
         """The entries that claim the run, ready to be committed."""
         runtime = self._runtime
+        if created is None and self.birth is not None:
+            created = self.birth.created
         claim, folder = runtime.clock.uuid4().hex, drifts.here()
         self.worker = runtime.store.worker
         host, pid = os.uname().nodename, os.getpid()
         adopted = RunAdopted(self.worker, host, pid, claim, folder, code.digest(), self.rehearses)
         return self._journal.claim(adopted, created)
+
+    def prepare(self) -> None:
+        """Before it is written: what a run that is created at its first call waits for."""
+        if self.birth is not None and not self.live:
+            try:
+                self.birth.ready()
+            except SurefootError as error:
+                raise self._stops.store_failed(error) from None
 
     @property
     def advanced(self) -> bool:

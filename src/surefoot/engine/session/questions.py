@@ -33,7 +33,7 @@ from surefoot.engine.declare.context import Context
 from surefoot.engine.declare.current import Place
 from surefoot.engine.declare.drifts import looked_around
 from surefoot.engine.process.config import alert
-from surefoot.errors import Fatal, UsageError, ValueRejected
+from surefoot.errors import Denied, UsageError, ValueRejected
 
 log = logging.getLogger("surefoot")
 
@@ -248,7 +248,8 @@ def consent(
         session.stops.would_do("effect", call.address)
         return None, not at_once
     why = f": {given.note}" if given.note else ""
-    failure = Raw(values.encode_error(Fatal(visible(f"{call.address} was denied by {given.by}{why}"))))
+    message = visible(f"{call.address} was denied by {given.by}{why}")
+    failure = Raw(values.encode_error(Denied(message, visible(given.by), visible(given.note))))
     if not session.dry:
         yield Append(denied(call, failure, attempt))
     return Failed(failure), False

@@ -79,6 +79,8 @@ class Session:
         self.is_gate = False
         """A rehearsal before a drive: each branch ends at its first call without an outcome; nothing looks or asks."""
         self.seen_changes = 0
+        self.failed_with = 0, ""
+        """The exception that a call has raised last, by its identity, and the address of that call."""
         mask = self.mask = Mask()
         """The secrets that were passed to this run and its calls here: no recorded or shown text contains them."""
         self.originals = Originals()
@@ -260,6 +262,7 @@ class Session:
             call = msgspec.structs.replace(call, consent=partial(questions.consent, place, call, spec.name))
         begun = past if isinstance(past, PastEffect) else None
         if begun is not None and undecided:
+            self.stops.would_do(spec.kind, address)
             return Attempt(self, place, spec, call, args, kwargs, begun, called_off(call, begun))
         program = effect(call, begun) if is_effect else step(call, past)
         lost = self.losses.program(call, past) if self.state.fallbacks else None
@@ -275,7 +278,9 @@ class Session:
         if type(ending) is Failed:
             if ending.cause is not None:
                 originals.log(self.run, ending.cause, self.mask)
-            raise self.revive(ending)
+            error = self.revive(ending)
+            self.failed_with = id(error), place.called
+            raise error
         if type(ending) is Halted:
             raise self.stops.stopped(place, ending.stop)
         raise self.stops.felt(place, CancelSignal())  # CalledOff

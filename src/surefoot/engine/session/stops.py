@@ -77,6 +77,8 @@ class Stops:
         """Whether the caller that waits for this run was cancelled: then the run is released, and goes on later."""
         self.limits: list[Timeout] = []
         """Blocks with a limit of time (`sf.timeout`) that the code is in."""
+        self.minds_cancel = not dry
+        """Whether a run that is cancelled ends here. A rehearsal of its code goes on to what the code would do."""
         self.undoing = 0
         """How many sagas are being undone: then a cancelled run still makes calls."""
         self.planned: list[tuple[str, str]] = []
@@ -108,7 +110,7 @@ class Stops:
 
     def is_called_off(self, place: Place) -> bool:
         """Whether the run was cancelled; undos are still made."""
-        return self._state.cancel is not None and not self._dry and not place.undoing
+        return self.minds_cancel and self._state.cancel is not None and not place.undoing
 
     def check_trouble(self) -> None:
         if self.trouble is not None:

@@ -42,9 +42,11 @@ from surefoot.errors import (
 )
 from surefoot.store import disk
 from surefoot.store.contract import Head, Journals, Parts, Store
+from surefoot.store.rules import is_run
 
 FORMAT: Final = 1
-_WHAT: Final = "surefoot run"
+_RUN: Final = "surefoot run"
+_OTHER: Final = "surefoot journal"
 _BATCH: Final = 256
 _LONGEST_LINE: Final = 2 * MAX_BYTES
 _LONGEST_HEADER: Final = 64 * 1024
@@ -126,8 +128,9 @@ class _Line(_Strict):
 
 @in_its_store
 def export(store: Store, run: str, write: Write, *, damaged: bool = False) -> Exported:
-    """Pass the lines of a run's export to `write`."""
-    check_id(run)
+    """Pass the lines of an export to `write`: of a run, or of another journal by its full name (a thread)."""
+    if is_run(run):
+        check_id(run)
     stored = head_of(store, run)
     seen = check(store, run, PartsSeen(store))
     if stored is None and not seen.entries and not store.read(run, 0, 1).records:
@@ -136,7 +139,7 @@ def export(store: Store, run: str, write: Write, *, damaged: bool = False) -> Ex
         raise seen.flaw.error()
     out, whole = _Lines(write), seen.flaw is None
     head: dict[str, int | str] | None = None if stored is None else {"seq": stored.seq, "seal": stored.seal.hex()}
-    out.line(_Line(header=_Header(FORMAT, _WHAT, store.id.hex(), run, head, whole)))
+    out.line(_Line(header=_Header(FORMAT, _RUN if is_run(run) else _OTHER, store.id.hex(), run, head, whole)))
     upto = stored.seq if stored is not None and whole else None
     needed, valid = _records(store, run, upto, out, damaged=not whole)
     missing = _parts(store, needed, out)
@@ -304,7 +307,7 @@ class _Check:
     def file(self) -> Exported:
         first = self._line(_LONGEST_HEADER)
         header = None if first is None else first.header
-        if header is None or header.what != _WHAT:
+        if header is None or header.what not in (_RUN, _OTHER):
             raise UsageError(f"{self._path} is no export of a run.")
         if header.format > FORMAT:
             raise SchemaMismatch(

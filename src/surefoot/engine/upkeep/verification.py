@@ -30,6 +30,7 @@ from surefoot.engine.process.whereabouts import in_its_store
 from surefoot.errors import CodecMissing, Damaged, JournalCorrupt, SchemaMismatch, Stopped, StoreUnavailable
 from surefoot.store.contract import RESERVED, Head, Index, IndexRow, Journals, RunQuery, Store, Stored, Upkeep
 from surefoot.store.rules import is_run
+from surefoot.store.threads import PREFIX as THREAD
 
 UNKNOWN: Final = -1
 _BATCH: Final = 512
@@ -468,6 +469,9 @@ class PartsSeen:
 def _cures(store: Upkeep, name: str) -> Cures:
     if is_run(name):
         return (*damaged_cures(name)[1:], *_file_cures(store))
+    if name.startswith(THREAD):
+        back = Advice("the graph", "goes on from the newest checkpoint that is whole, and says so")
+        return (back, *_file_cures(store))
     return (Advice("load()", "falls back to the newest generation that is whole, and says so"), *_file_cures(store))
 
 

@@ -59,7 +59,7 @@ from surefoot.store.postgres.sightings import Moment, Sighting, Sightings
 from surefoot.store.postgres.signs import Signs
 from surefoot.store.postgres.wire import Param, boolean, integer, integers, raw, raws, storable, text, texts
 from surefoot.store.rows import FIELDS, from_values, to_values
-from surefoot.store.rules import check_positions
+from surefoot.store.rules import between, check_positions
 from surefoot.store.sound import Sound
 from surefoot.store.wishes import PlaceTaken, Wish, grant, settled
 
@@ -68,8 +68,8 @@ _number, _number_or_none, _words, _bytes, _truth = (
 )  # fmt: skip
 
 _APPEND_ONE: Final = b"SELECT surefoot.append_one_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
-_APPEND: Final = b"SELECT * FROM surefoot.append_1(" + b", ".join(b"$%d" % n for n in range(1, 39)) + b")"
-_REWRITE: Final = b"SELECT * FROM surefoot.rewrite_1(" + b", ".join(b"$%d" % n for n in range(1, 39)) + b")"
+_APPEND: Final = b"SELECT * FROM surefoot.append_1(" + b", ".join(b"$%d" % n for n in range(1, 40)) + b")"
+_REWRITE: Final = b"SELECT * FROM surefoot.rewrite_1(" + b", ".join(b"$%d" % n for n in range(1, 40)) + b")"
 _REWRITTEN: Final = (_truth, _number_or_none, _truth)
 _BEGIN: Final = (
     b"BEGIN",
@@ -98,6 +98,10 @@ _HEAD_OR_RECORD: Final = (_number, *[_number_or_none] * 6, lambda value: value, 
 _RECORD: Final = (*[_number] * 7, _bytes, _bytes)
 _QUARANTINED: Final = b"SELECT " + _FIELDS + b" FROM surefoot.quarantine WHERE run = $1 ORDER BY n"
 _NAMES: Final = b"SELECT run FROM surefoot.heads UNION SELECT run FROM surefoot.entries"
+_NAMES_FROM: Final = (
+    b"SELECT run FROM surefoot.heads WHERE run >= $1 AND run < $2 "
+    b"UNION SELECT run FROM surefoot.entries WHERE run >= $1 AND run < $2"
+)
 _PARTS: Final = b"SELECT id, kind, codec, size, body FROM surefoot.parts WHERE id = ANY ($1)"
 _PART: Final = (_bytes, _number, _number, _number, _bytes)
 _PART_IDS: Final = b"SELECT id FROM surefoot.parts"
@@ -106,6 +110,11 @@ _SCAN_PARTS: Final = b"SELECT n, id, kind, codec, size, body FROM surefoot.parts
 _NEWEST: Final = b"SELECT max(pos), pg_current_snapshot()::text FROM surefoot.entries"
 _NEWS: Final = b"SELECT * FROM surefoot.news_1($1, $2)"
 _SCAN: Final = b"SELECT pos, run, " + _FIELDS + b" FROM surefoot.entries WHERE pos > $1 ORDER BY pos LIMIT $2"
+_SAID: Final = (
+    b"SELECT pos, run, " + _FIELDS + b" FROM surefoot.entries "
+    b"WHERE kind IN (7, 11, 12, 13, 14, 15, 16, 18, 27, 33, 35, 46, 51, 53, 61) "  # as in the index `entries_said`
+    b"AND pos < $1 ORDER BY pos DESC LIMIT $2"
+)
 _SCAN_BETWEEN: Final = (
     b"SELECT pos, run, " + _FIELDS + b" FROM surefoot.entries "
     b"WHERE (xid >= $1 OR xid = ANY ($2)) AND xid < $4 AND xid <> ALL ($5) AND pos > $6 ORDER BY pos LIMIT $3"
@@ -131,7 +140,7 @@ _FILTERS: Final = {"need": b"r.need = ", "queue": b"r.queue = ", "workflow": b"r
 _PLACE: Final = b"SELECT n FROM surefoot.heads WHERE run = $1"
 _maybe: Final = lambda value: None if value is None else value.decode()  # noqa: E731 - one of a table of decoders
 _LISTED: Final = (
-    _number, _words, _truth, *[_maybe] * 4, *[_number_or_none] * 3, *[_maybe] * 5, _number_or_none, _maybe,
+    _number, _words, _truth, *[_maybe] * 4, *[_number_or_none] * 3, *[_maybe] * 5, *[_number_or_none] * 2, _maybe,
 )  # fmt: skip
 _LOST_ROWS: Final = (
     b"SELECT h.n, h.run FROM surefoot.heads h WHERE left(h.run, 1) <> E'\\x1f' "
@@ -388,8 +397,11 @@ class PostgresStore(Derived):
     def quarantined(self, run: str) -> list[Record]:
         return [Record(run, *row) for row in self._ask(_QUARANTINED, (text(run),), _RECORD)]
 
-    def names(self) -> list[str]:
-        return [run for (run,) in self._ask(_NAMES, (), (_words,), slow=True)]
+    def names(self, prefix: str = "") -> list[str]:
+        if not prefix:
+            return [run for (run,) in self._ask(_NAMES, (), (_words,), slow=True)]
+        first, behind = between(prefix)
+        return [run for (run,) in self._ask(_NAMES_FROM, (text(first), text(behind)), (_words,), slow=True)]
 
     def part_ids(self) -> list[bytes]:
         return [name for (name,) in self._ask(_PART_IDS, (), (_bytes,), slow=True)]
@@ -426,6 +438,10 @@ class PostgresStore(Derived):
             self._sightings.note(rows[-1][0] if rows else after, seen)
         return [(row[0], Record(*row[1:])) for row in rows]
 
+    def said(self, before: int, limit: int) -> list[tuple[int, Record]]:
+        rows = self._ask(_SAID, (integer(before), integer(limit)), _SCANNED)
+        return [(row[0], Record(*row[1:])) for row in rows]
+
     def discard(self, parts: Sequence[bytes], upto: int) -> bool:
         self._refuse_unless_usable()
         sighting = self._sightings.of(upto)
@@ -454,6 +470,8 @@ class PostgresStore(Derived):
             elif value is not None:
                 params.append(text(value))
                 statement += b" AND %s$%d" % (condition, len(params))
+        if query.claimed:
+            statement += b" AND r.worker > ''"
         if query.labels:
             params.append(text(_labelled(query.labels)))
             statement += b" AND r.labelled <> '{}' AND r.labelled @> string_to_array($%d, ' ')" % len(params)
@@ -715,7 +733,7 @@ _RECORD_FIELDS: Final[dict[str, _Make]] = {
 _ROW_FIELDS: Final[dict[str, _Make]] = {
     "workflow": texts, "status": texts, "queue": texts, "labels": texts, "created": integers, "seq": integers,
     "wake": integers, "worker": texts, "reason": texts, "need": texts, "address": texts, "brief": texts,
-    "until": integers, "marks": texts,
+    "until": integers, "since": integers, "marks": texts,
 }  # fmt: skip
 _PART_FIELDS: Final[dict[str, _Make]] = {
     "id": raws, "kind": integers, "codec": integers, "size": integers, "body": raws,

@@ -50,7 +50,7 @@ from surefoot.store.derived import Derived
 from surefoot.store.liveness import Liveness
 from surefoot.store.pages import NEWEST, Placed, collect, listed
 from surefoot.store.rows import FIELDS, from_values, to_values
-from surefoot.store.rules import check_positions
+from surefoot.store.rules import between, check_positions
 from surefoot.store.sound import Sound
 from surefoot.store.sqlite import guard, lanes
 from surefoot.store.sqlite.files import (
@@ -68,7 +68,7 @@ from surefoot.store.sqlite.files import (
     restore,
     snapshot,
 )
-from surefoot.store.sqlite.schema import COLUMNS, ENTRY
+from surefoot.store.sqlite.schema import COLUMNS, ENTRY, SAID
 
 CHECKPOINT_PAGES: Final = 250
 LISTEN_SECONDS: Final = 0.025
@@ -97,6 +97,10 @@ _INDEX_ROW: Final = f"({'?, ' * (len(COLUMNS['runs']) - 1)}(SELECT n FROM heads 
 _LABEL: Final = "INSERT OR IGNORE INTO run_labels (name, value, n, run) SELECT ?, ?, n, run FROM heads WHERE run = ?"
 _RECORDS: Final = f"SELECT {', '.join(ENTRY[2:])} FROM entries WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - our own names
 _HEAD: Final = "SELECT seq, seal FROM heads WHERE run = ?"
+_NAMES: Final = "SELECT run FROM heads UNION SELECT run FROM entries"
+_NAMES_FROM: Final = (
+    "SELECT run FROM heads WHERE run >= ? AND run < ? UNION SELECT run FROM entries WHERE run >= ? AND run < ?"
+)
 # A head is found by its run's name in the index, and listed by its row in the table. If one flipped bit makes the two
 # disagree, a run would be listed under another name, or not at all: `same` and the two counts detect that.
 _ROW: Final = ", ".join(f"r.{column}" for column in COLUMNS["runs"][1:-1])
@@ -109,6 +113,8 @@ _LIST_BARE: Final = (
     "WHERE h.n < ? ORDER BY h.n DESC LIMIT ?"
 )
 _FIND: Final = "SELECT r.n, r.run, h.n, " + _ROW + " FROM runs r LEFT JOIN heads h ON h.run = r.run WHERE "  # noqa: S608 - our own names
+_CLAIMED: Final = _FIND + "r.worker > '' AND +r.n < ? ORDER BY r.n DESC LIMIT ?"
+"""Sorted, but only those that some process drives at the moment."""
 _LABELLED: Final = (
     "SELECT l.n, l.run, h.n, " + _ROW + " FROM run_labels l JOIN runs r ON r.run = l.run "  # noqa: S608 - our own names
     "LEFT JOIN heads h ON h.run = l.run "
@@ -154,6 +160,7 @@ _HEAL_PARTS: Final = " ON CONFLICT (id) DO UPDATE SET " + ", ".join(
 )
 _QUARANTINED: Final = f"SELECT {', '.join(ENTRY[2:])} FROM quarantine WHERE run = ? ORDER BY n"  # noqa: S608 - our own names
 _SCAN: Final = f"SELECT {_PLACED} FROM entries WHERE pos > ? ORDER BY pos LIMIT ?"  # noqa: S608 - our own names
+_SAID: Final = f"SELECT {_PLACED} FROM entries WHERE {SAID} AND pos < ? ORDER BY pos DESC LIMIT ?"  # noqa: S608 - our own names
 _ARCHIVE: Final = (
     f"INSERT INTO quarantine ({_PLACED}) SELECT {_PLACED} FROM entries WHERE run = ? AND seq > ? ORDER BY seq"  # noqa: S608 - our own names
 )
@@ -586,16 +593,22 @@ class SqliteStore(Derived):
                 found += [Record(run, *values) for values in _typed([row], _RECORD_ROWS)]
         return found
 
-    def names(self) -> list[str]:
-        question = "SELECT run FROM heads UNION SELECT run FROM entries"
-        return [str(run) for (run,) in self._ask(question, ())]
+    def names(self, prefix: str = "") -> list[str]:
+        if not prefix:
+            return [str(run) for (run,) in self._ask(_NAMES, ())]
+        return [str(run) for (run,) in self._ask(_NAMES_FROM, between(prefix) * 2)]
 
     def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
-        rows = self._ask(_SCAN, (after, limit))
+        return self._records_in(self._ask(_SCAN, (after, limit)))
+
+    def _records_in(self, rows: list[tuple[Any, ...]]) -> list[tuple[int, Record]]:
         try:
             return [(pos, Record(*row)) for pos, *row in _typed(rows, _SCAN_ROWS)]
         except msgspec.ValidationError as error:
             raise damaged(self.path, f"a stored record is not what was written: {error}", structure=False) from None
+
+    def said(self, before: int, limit: int) -> list[tuple[int, Record]]:
+        return self._records_in(self._ask(_SAID, (before, limit)))
 
     def scan_parts(self, after: int, limit: int) -> list[tuple[int, Part]]:
         rows = self._ask(_SCAN_PARTS, (after, limit))
@@ -825,6 +838,8 @@ def _search(query: RunQuery, before: int, many: int) -> tuple[str, tuple[Any, ..
     # First what few runs have. Most runs are done.
     last = ("workflow", "status") if query.status == DONE else ("status", "workflow")
     wanted = [(column, value) for column in ("need", "queue", *last) if (value := getattr(query, column))]
+    if not wanted and query.claimed:
+        return _CLAIMED, (before, many)
     if not wanted:
         return _LIST, (before, many)
     (first, value), *others = wanted

@@ -45,6 +45,9 @@ CREATE TABLE surefoot.entries (
     CONSTRAINT entries_pos UNIQUE (pos)
 );
 CREATE INDEX entries_by_xid ON surefoot.entries (xid);
+-- What people did, and what fell back: an audit. An ordinary entry is not in it.
+CREATE INDEX entries_said ON surefoot.entries (pos)
+    WHERE kind IN (7, 11, 12, 13, 14, 15, 16, 18, 27, 33, 35, 46, 51, 53, 61);
 
 CREATE TABLE surefoot.parts (
     id bytea PRIMARY KEY,
@@ -86,6 +89,7 @@ CREATE TABLE surefoot.runs (
     address text NOT NULL,
     brief text NOT NULL,
     until bigint,
+    since bigint,  -- from when on it has needed that
     marks text NOT NULL,
     labelled text[] NOT NULL,  -- a digest of each label: labels may hold what no other column can
     n bigint NOT NULL,  -- its place in the list, as in heads
@@ -173,7 +177,7 @@ CREATE FUNCTION surefoot.append_1(
     e_codec bigint[], e_key bigint[], e_body bytea[], e_seal bytea[],
     x_item bigint[], x_workflow text[], x_status text[], x_queue text[], x_labels text[], x_created bigint[],
     x_seq bigint[], x_wake bigint[], x_worker text[], x_reason text[], x_need text[],
-    x_address text[], x_brief text[], x_until bigint[], x_marks text[], x_labelled text[],
+    x_address text[], x_brief text[], x_until bigint[], x_since bigint[], x_marks text[], x_labelled text[],
     p_id bytea[], p_kind bigint[], p_codec bigint[], p_size bigint[], p_body bytea[],
     swept_ bigint, floor_ bigint,
     OUT conflicts bigint[], OUT pos_ bigint, OUT stale boolean
@@ -227,7 +231,7 @@ BEGIN
     END IF;
     IF cardinality(x_item) > 0 THEN
         PERFORM surefoot.index_1(conflicts, runs_, x_item, x_workflow, x_status, x_queue, x_labels, x_created, x_seq,
-            x_wake, x_worker, x_reason, x_need, x_address, x_brief, x_until, x_marks,
+            x_wake, x_worker, x_reason, x_need, x_address, x_brief, x_until, x_since, x_marks,
             x_labelled);
     END IF;
 END $$;
@@ -236,7 +240,7 @@ END $$;
 CREATE FUNCTION surefoot.index_1(
     conflicts bigint[], runs_ text[], x_item bigint[], x_workflow text[], x_status text[], x_queue text[],
     x_labels text[], x_created bigint[], x_seq bigint[], x_wake bigint[], x_worker text[], x_reason text[], x_need text[],
-    x_address text[], x_brief text[], x_until bigint[], x_marks text[], x_labelled text[]
+    x_address text[], x_brief text[], x_until bigint[], x_since bigint[], x_marks text[], x_labelled text[]
 ) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -244,19 +248,20 @@ DECLARE
 BEGIN
     WITH written AS (
         INSERT INTO surefoot.runs (run, workflow, status, queue, labels, created, seq, wake, worker, reason, need,
-                address, brief, until, marks, labelled, n, held)
+                address, brief, until, since, marks, labelled, n, held)
             SELECT runs_[x.item], x.workflow, x.status, x.queue, x.labels, x.created, x.seq, x.wake, x.worker,
-                x.reason, x.need, x.address, x.brief, x.until, x.marks, string_to_array(x.labelled, ' '),
+                x.reason, x.need, x.address, x.brief, x.until, x.since, x.marks, string_to_array(x.labelled, ' '),
                 (SELECT h.n FROM surefoot.heads h WHERE h.run = runs_[x.item]), NULL
             FROM unnest(x_item, x_workflow, x_status, x_queue, x_labels, x_created, x_seq, x_wake, x_worker, x_reason,
-                    x_need, x_address, x_brief, x_until, x_marks, x_labelled)
+                    x_need, x_address, x_brief, x_until, x_since, x_marks, x_labelled)
                 AS x (item, workflow, status, queue, labels, created, seq, wake, worker, reason,
-                    need, address, brief, until, marks, labelled)
+                    need, address, brief, until, since, marks, labelled)
             WHERE x.item <> ALL (conflicts)
             ON CONFLICT (run) DO UPDATE SET workflow = excluded.workflow, status = excluded.status,
                 queue = excluded.queue, labels = excluded.labels, created = excluded.created, seq = excluded.seq,
                 wake = excluded.wake, worker = excluded.worker, reason = excluded.reason, need = excluded.need,
-                address = excluded.address, brief = excluded.brief, until = excluded.until, marks = excluded.marks,
+                address = excluded.address, brief = excluded.brief, until = excluded.until,
+                since = excluded.since, marks = excluded.marks,
                 labelled = excluded.labelled, n = excluded.n, held = NULL
             RETURNING wake
     )
@@ -272,7 +277,7 @@ CREATE FUNCTION surefoot.rewrite_1(
     e_codec bigint[], e_key bigint[], e_body bytea[], e_seal bytea[],
     x_item bigint[], x_workflow text[], x_status text[], x_queue text[], x_labels text[], x_created bigint[],
     x_seq bigint[], x_wake bigint[], x_worker text[], x_reason text[], x_need text[],
-    x_address text[], x_brief text[], x_until bigint[], x_marks text[], x_labelled text[],
+    x_address text[], x_brief text[], x_until bigint[], x_since bigint[], x_marks text[], x_labelled text[],
     p_id bytea[], p_kind bigint[], p_codec bigint[], p_size bigint[], p_body bytea[],
     swept_ bigint, floor_ bigint,
     OUT conflict boolean, OUT pos_ bigint, OUT stale boolean
@@ -338,7 +343,7 @@ BEGIN
     END IF;
     IF cardinality(x_item) > 0 THEN
         PERFORM surefoot.index_1('{}', ARRAY[run_], x_item, x_workflow, x_status, x_queue, x_labels, x_created, x_seq,
-            x_wake, x_worker, x_reason, x_need, x_address, x_brief, x_until, x_marks,
+            x_wake, x_worker, x_reason, x_need, x_address, x_brief, x_until, x_since, x_marks,
             x_labelled);
     END IF;
 END $$;

@@ -1,0 +1,19 @@
+"""The client of Anthropic."""
+
+from __future__ import annotations
+
+from surefoot.adapters.clients.table import Method, Table
+
+TABLE = Table(
+    package="anthropic",
+    extra="anthropic",
+    tested=("2.8", "3"),
+    methods={
+        "messages.create": Method(
+            "anthropic.types:Message", "anthropic.types:RawMessageStreamEvent", "messages", "system"
+        ),
+        "messages.count_tokens": Method("anthropic.types:MessageTokensCount"),
+    },
+    acting=frozenset({"code_execution", "mcp_toolset"}),
+    acting_arguments=frozenset({"mcp_servers", "container"}),
+)

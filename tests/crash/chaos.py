@@ -198,7 +198,7 @@ class Chaos:
                 tally.violations += 1
                 self.failed.append(outcome.line)
                 self._progress.console.print(
-                    f"[red]{outcome.line}[/red]\n  " + "\n  ".join(outcome.violations), highlight=False
+                    "\n  ".join([outcome.line, *outcome.violations]), style="red", markup=False, highlight=False
                 )
             self._show()
 

@@ -300,3 +300,28 @@ def test_effect_left_in_doubt_and_one_left_done_are_told_apart():
 
     (item,) = page().items
     assert (item.kind, item.decide, item.address, item.actions) == ("left_in_doubt", False, "lost#1", ("acknowledge",))
+
+
+def test_a_run_that_goes_on_as_new_is_listed_with_what_it_left(own_folder):
+    """The crash lab found that only its journal said so until the run stopped: a killed run was in nobody's inbox."""
+    heard = []
+
+    @sf.effect(on_crash="fail")
+    def mail() -> None:
+        raise ConnectionError("lost")
+
+    @sf.step
+    def look() -> None:
+        heard.extend(listed())
+
+    @sf.workflow(name="inbox_going_on")
+    def going_on(segment: int) -> None:
+        if segment == 1:
+            with pytest.raises(sf.StepFailed):
+                mail()
+            sf.continue_as_new(2)
+        look()
+
+    going_on.run("r", 1)
+
+    assert [("left_in_doubt", "r", "mail#1")] == heard

@@ -11,7 +11,21 @@ from typing import Final
 from msgspec import Raw, Struct
 
 from surefoot.core import values
-from surefoot.core.entry import Due, QuestionAsked, Stop
+from surefoot.core.entry import (
+    CallsReopened,
+    Due,
+    EffectLandedLate,
+    Entry,
+    FellBack,
+    QuestionAsked,
+    RunAdopted,
+    RunCancelled,
+    RunContinued,
+    RunDone,
+    RunFailed,
+    RunRewound,
+    Stop,
+)
 from surefoot.core.visible import shorten, visible
 
 DAMAGE: Final = "damage"
@@ -82,6 +96,27 @@ class News(Struct, frozen=True):
     """The entry that says it."""
     at: int
     """When that was, microseconds since 1970."""
+
+
+_END_OF_THE_END: Final = frozenset({RunAdopted, RunRewound, CallsReopened})
+"""The run has not ended after all: what was to be known of its end is not."""
+TELLING: Final = _END_OF_THE_END | {RunContinued, RunDone, RunFailed, RunCancelled, FellBack, EffectLandedLate}
+"""The entries that change what somebody should know. Callers check this first, as with `readiness.MOVING`."""
+
+
+def news_after(entry: Entry, known: tuple[News, ...], *, seq: int, at: int, segment_began: int) -> tuple[News, ...]:
+    """What somebody should know of the run after this entry. The writer of an entry and whoever folds it later ask here."""
+    if type(entry) in _END_OF_THE_END:
+        return tuple(one for one in known if one.kind not in (FAILED, LEFT) or one.seq <= segment_began)
+    left = tuple(News(LEFT, address, in_short(address), seq, at) for address in getattr(entry, "left", ()))
+    match entry:
+        case RunFailed(error=error):
+            return (*known, *left, News(FAILED, "", in_short(failure(error)), seq, at))
+        case FellBack(by="", why=why):  # If a person did it, that person knows.
+            return (*known, News(FELL_BACK, "", in_short(why), seq, at))
+        case EffectLandedLate(address=address, outcome=outcome):
+            return (*known, News(LANDED_LATE, address, in_short(outcome), seq, at))
+    return (*known, *left)
 
 
 def of_stops(stops: Sequence[Stop], due: Due | None = None, since: int | None = None) -> Need:

@@ -89,20 +89,7 @@ from surefoot.core.history import (
     PastValue,
     PastWait,
 )
-from surefoot.core.need import FAILED as HAS_FAILED
-from surefoot.core.need import (
-    FELL_BACK,
-    LANDED_LATE,
-    LEFT,
-    NO_NEED,
-    TO_KNOW,
-    Need,
-    News,
-    failure,
-    in_short,
-    of_news,
-    of_stops,
-)
+from surefoot.core.need import LEFT, NO_NEED, TELLING, TO_KNOW, Need, News, news_after, of_news, of_stops
 from surefoot.core.readiness import HANDED_BACK, MOVING, NOBODY, Standing, moved
 from surefoot.core.seal import Record, from_record
 from surefoot.errors import JournalCorrupt, NotDone
@@ -214,6 +201,8 @@ class RunState:
         self.error: Any = None
         self.left: tuple[str, ...] = ()
         """Effects left in doubt or done by a run that has ended: a person should look at them."""
+        self.left_effects: dict[str, PastEffect] = {}
+        """Effects that earlier segments left in doubt or done, as they were left. The segments' other calls are forgotten."""
         self._left_by_segments = 0
         self.cancel: CancelRequested | None = None
         self.progress: Progressed | None = None
@@ -256,7 +245,7 @@ class RunState:
         """How often in a row it was parked, with no new record in between."""
         self._who = self._folder = ""
         self._claim_epoch = 0
-        self._segment_began = 0
+        self.segment_began = 0
         self._event_ids: set[str] = set()
 
     def fold(self, record: Record) -> Entry:
@@ -286,11 +275,17 @@ class RunState:
             standing = moved(entry, record.at, self.standing, starts=self.starts, answered=self.is_answered)
             if standing is not None:
                 self.standing = NOBODY if self.status in ENDED and kind is FellBack else standing  # It remains ended.
+        if kind in TELLING:
+            self.to_know = self.news_after(entry, self.to_know, record.seq, record.at)
         if handler is not None:
             known = self.world.version
             handler(self, entry, record)
             if self.world.version != known:
                 self.world.folder = self._folder
+
+    def news_after(self, entry: Entry, known: tuple[News, ...], seq: int, at: int) -> tuple[News, ...]:
+        """What somebody should know after this entry, which may not be written yet."""
+        return news_after(entry, known, seq=seq, at=at, segment_began=self.segment_began)
 
     def needs_answer(self, now_due: Callable[[Due], bool]) -> bool:
         """Whether a resume would meet the same open questions and nothing else."""
@@ -392,11 +387,6 @@ class RunState:
     def has_event(self, event_id: str) -> bool:
         return event_id in self._event_ids
 
-    def _forget_end(self) -> None:
-        """It has not ended after all: what was to be known of its end is not."""
-        kept = (one for one in self.to_know if one.kind not in _OF_THE_END or one.seq <= self._segment_began)
-        self.to_know = tuple(kept)
-
     def _drop_news(self, gone: Callable[[News], bool]) -> None:
         self.to_know = tuple(one for one in self.to_know if not gone(one))
         if self.standing.need.kind in TO_KNOW:
@@ -445,8 +435,6 @@ def _created(state: RunState, entry: RunCreated, record: Record) -> None:
 
 def _fell_back(state: RunState, entry: FellBack, record: Record) -> None:
     state.fallbacks += ((record.seq, entry),)
-    if not entry.by:  # Else a person did it, and knows.
-        state.to_know += (News(FELL_BACK, "", in_short(entry.why), record.seq, record.at),)
     for past in state.in_doubt():
         state.calls[past.address] = replace(past, outcome_lost=True)
     state.claimant, state.stops, state.children, state.due = None, (), (), None
@@ -471,7 +459,6 @@ def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
     state._who = f"worker {entry.worker[:8]} on host {entry.host} (pid {entry.pid})"
     state.stops = ()
     state.left = state.left[: state._left_by_segments]  # The run goes on: its earlier end no longer counts.
-    state._forget_end()
 
 
 def _released(state: RunState, entry: RunReleased, record: Record) -> None:
@@ -494,16 +481,10 @@ def _stopped(state: RunState, entry: RunStopped, record: Record) -> None:
 def _ended(state: RunState, entry: RunDone | RunFailed | RunCancelled, record: Record) -> None:
     state.claimant = None
     state.left += entry.left
-    state.to_know += _left(entry.left, record)
     if isinstance(entry, RunDone):
         state.value = entry.value
     elif isinstance(entry, RunFailed):
         state.error = entry.error
-        state.to_know += (News(HAS_FAILED, "", in_short(failure(entry.error)), record.seq, record.at),)
-
-
-def _left(addresses: Iterable[str], record: Record) -> tuple[News, ...]:
-    return tuple(News(LEFT, address, in_short(address), record.seq, record.at) for address in addresses)
 
 
 def _cancel_requested(state: RunState, entry: CancelRequested, record: Record) -> None:
@@ -529,11 +510,12 @@ def _child_ended(state: RunState, entry: ChildEnded, record: Record) -> None:
 
 def _continued(state: RunState, entry: RunContinued, record: Record) -> None:
     state.segment += 1
+    left = {address: past for address in entry.left if (past := state.effect(address)) is not None}
+    state.left_effects = state.left_effects | left
     state.calls, state.cuts = {}, {}
     state.matches = ()
     state.left += entry.left
-    state.to_know += _left(entry.left, record)
-    state._left_by_segments, state._segment_began = len(state.left), record.seq
+    state._left_by_segments, state.segment_began = len(state.left), record.seq
     state.args, state.digest, state.defaults = entry.args, entry.digest, entry.defaults
 
 
@@ -668,7 +650,6 @@ def _answered(state: RunState, record: Record, *addresses: str) -> None:
 def _landed_late(state: RunState, entry: EffectLandedLate, record: Record) -> None:
     """If the effect was not begun again, it must not count as not happened; its check may find it now."""
     state.landed_late += (entry,)
-    state.to_know += (News(LANDED_LATE, entry.address, in_short(entry.outcome), record.seq, record.at),)
     past = state.effect(entry.address)
     if past is None or (past.key, past.attempt) != (entry.key, entry.attempt):
         return
@@ -783,7 +764,6 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
             event.taken, event.taken_at = False, 0
     state.world.forget_since(entry.seq, aside)
     state.rewinds += (entry,)
-    state._forget_end()
     state.claimant, state.stops, state.value, state.error, state.cancel = None, (), None, None, None
     state.children, state.due = (), None
 
@@ -800,7 +780,6 @@ def _reopened(state: RunState, entry: CallsReopened, record: Record) -> None:
             del state.calls[address]
         state.calls.pop(approval_of(address), None)  # An approval is for one execution.
     state.reopenings += (entry,)
-    state._forget_end()
     state.claimant, state.stops, state.value, state.error, state.cancel = None, (), None, None, None
     state.children, state.due, state.answered = (), None, False
     state.ended_children.clear()  # A child that is tried again ends again, and its parent has to get that end.
@@ -915,7 +894,6 @@ def _acknowledged(state: RunState, entry: Acknowledged, record: Record) -> None:
     state._drop_news(lambda one: not entry.about or one.kind in entry.about)
 
 
-_OF_THE_END: Final = (HAS_FAILED, LEFT)
 _Handler = Callable[[RunState, Any, Record], None]
 
 

@@ -219,13 +219,16 @@ def _known(state: RunState) -> Iterator[Item]:
 
 
 def _left(state: RunState, news: need.News) -> Item:
-    past = state.effect(news.address)
-    if past is None or past.state is PastState.DONE:
+    """Of this segment, or of an earlier one: there its call is closed, and can only be acknowledged."""
+    is_earlier = news.seq <= state.segment_began
+    past = state.left_effects.get(news.address) if is_earlier else state.effect(news.address)
+    if past is not None and past.state is PastState.DONE:
         return _item(
             state, LEFT_DONE, news.address, f"{news.address} was done, and is not undone", news.at, decide=False
         )
-    actions = ("acknowledge",) if _is_closed(past) else _ACTIONS[LEFT_IN_DOUBT]
-    title = f"Nobody knows whether {news.address} happened, and the run is over"
+    is_closed = is_earlier or past is None or _is_closed(past)
+    actions = ("acknowledge",) if is_closed else _ACTIONS[LEFT_IN_DOUBT]
+    title = f"Nobody knows whether {news.address} happened, and the run {'has gone on' if is_earlier else 'is over'}"
     return _item(state, LEFT_IN_DOUBT, news.address, title, news.at, decide=False, actions=actions)
 
 

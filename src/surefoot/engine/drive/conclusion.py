@@ -130,7 +130,7 @@ def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) ->
     if isinstance(outcome, Exception) and session.on_failure == STOP:
         session.stops.found.append(_workflow_failed(session, outcome))
         return (yield from _stop(session))
-    _tell_what_failed_in_doubt(session)
+    _tell_what_failed_in_doubt(session, goes_on=isinstance(outcome, ContinueSignal))
     if isinstance(outcome, ContinueSignal):
         return outcome
     left = tuple(session.notices.left_behind)
@@ -150,13 +150,13 @@ def _given_up(session: Session, unasked: list[Past]) -> set[str]:
     return given_up - {one.undo.address for one in session.replay.taken_back()}
 
 
-def _tell_what_failed_in_doubt(session: Session) -> None:
-    """The run ends, but some of its effects may have happened: people are alerted. Sagas have reported theirs."""
+def _tell_what_failed_in_doubt(session: Session, *, goes_on: bool = False) -> None:
+    """The run, or this segment of it, ends, but some of its effects may have happened: people are alerted. Sagas have reported theirs."""
     session.notices.tell_the_rest()
     names = [address for address, told in session.notices.left_behind.items() if not told]
     if names and not session.dry:
         loud(
-            f"run {session.run} has ended, and nobody knows whether these effects happened: {', '.join(names)}. "
+            f"run {session.run} {'goes on as new' if goes_on else 'has ended'}, and nobody knows whether these effects happened: {', '.join(names)}. "
             f"They failed in doubt, and nothing was undone. Look outside what became of them.",
             run=session.run,
             kind="InDoubt",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Final
 
 from msgspec import Raw
 
@@ -34,7 +35,7 @@ from surefoot.core.entry import (
 )
 from surefoot.core.evidence import Evidence, weigh
 from surefoot.core.history import PastEffect
-from surefoot.core.need import of_news
+from surefoot.core.need import TELLING, News, of_news
 from surefoot.core.parts import Cut, expand
 from surefoot.core.readiness import LEFT_BEHIND, MOVING, Standing, moved
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, to_body, verify
@@ -134,6 +135,10 @@ def damaged(run: str, broken: Break, head: Head | None) -> JournalCorrupt:
         facts={"entry": broken.entry, "valid": broken.valid},
         cures=damaged_cures(run),
     )
+
+
+_LISTED: Final = MOVING | TELLING
+"""The entries that may change what the list of runs says. Nearly all entries are others."""
 
 
 class Journal:
@@ -265,6 +270,7 @@ class Journal:
         values: list[Cut] = []
         entries: list[Entry] = []
         status, standing, starts, created = state.status, state.standing, state.starts, None
+        to_know = state.to_know
         for ticket in tickets:
             for entry, kind, body, at, epoch, cuts in ticket.entries:
                 seq += 1
@@ -276,13 +282,14 @@ class Journal:
                 status = status_after(entry, status)
                 if type(entry) not in NO_PROGRESS:
                     starts = 0
-                if type(entry) in MOVING:
+                if type(entry) in _LISTED:
                     standing = moved(entry, at, standing, starts=starts, answered=state.is_answered) or standing
+                    to_know = state.news_after(entry, to_know, seq, at) if type(entry) in TELLING else to_know
                 if type(entry) is RunCreated:
                     created = entry, at
         row = None
-        if status != state.status or standing != state.standing:
-            row = index_row(state, status, standing, seq, created)
+        if (status, standing, to_know) != (state.status, state.standing, state.to_know):
+            row = index_row(state, status, standing, to_know, seq, created)
         self._proposed, self._entries = Extend(self.run, head, sealed, row, values), entries
         return self._proposed
 
@@ -414,8 +421,8 @@ def create(store: Journals, clock: Clock, run: str, created: RunCreated) -> RunS
 
 
 def index_row(
-    state: RunState, status: str | None = None, standing: Standing | None = None, seq: int | None = None,
-    creation: tuple[RunCreated, int] | None = None,
+    state: RunState, status: str | None = None, standing: Standing | None = None,
+    to_know: tuple[News, ...] | None = None, seq: int | None = None, creation: tuple[RunCreated, int] | None = None,
 ) -> IndexRow:  # fmt: skip
     """The index row of a folded run; or its row after entries that are being written."""
     created, created_at = creation or (state.created, state.created_at)
@@ -423,7 +430,7 @@ def index_row(
         raise AssertionError(state.run)
     standing = standing or state.standing
     # What is only to be known is shown where nobody has anything to decide.
-    need = standing.need if standing.need.kind else of_news(state.to_know)
+    need = standing.need if standing.need.kind else of_news(state.to_know if to_know is None else to_know)
     marks = {
         "fell_back": bool(state.fallbacks),
         "left": standing.reason == LEFT_BEHIND,

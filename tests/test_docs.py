@@ -123,6 +123,22 @@ def test_the_performance_page_is_the_one_that_was_generated():
     assert (ROOT / "docs" / "performance.md").read_text() == report.performance_page(figures())
 
 
+def test_the_reference_is_the_one_that_the_code_gives():
+    """Every public name is on it, with the signature that it has today: `make reference` writes the page."""
+    from docsite import reference
+
+    assert (ROOT / "docs" / "reference.md").read_text() == reference.page()
+
+
+def test_every_error_has_its_story():
+    """The reference links to it."""
+    from surefoot import errors
+
+    stories = set(re.findall(r"^### (\w+)$", (ROOT / "docs" / "errors.md").read_text(), re.MULTILINE))
+
+    assert stories == set(errors.__all__)
+
+
 # --- links and words -------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@
 #   make test-adapters   the suites of all adapters, each in an environment of its own
 #   make newest  the same against the newest versions on the index
 #   make test-NAME   the suite tests/suites/NAME, in an environment of its own (tests/README.md has all rings)
+#   make docs    build the site in build/site (make reference writes docs/reference.md from the code)
 #   make clean   remove what the above made
 PYTHON ?= python3
 VENV   := .venv
@@ -16,7 +17,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 BUDGET ?= 30m
 
-.PHONY: demo quick test check bench proof chaos suites clean compiled test-adapters newest
+.PHONY: docs reference demo quick test check bench proof chaos suites clean compiled test-adapters newest
 .DELETE_ON_ERROR:
 
 # The stamp is written last: an interrupted set-up is started again from nothing, not believed.
@@ -84,6 +85,14 @@ proof: compiled
 
 chaos: compiled
 	@$(BIN)/python -m tests.crash.chaos --budget $(BUDGET)
+
+# The site, and the page of all public names.
+docs: .venv-docs/.ready
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet -f docsite/mkdocs.yml
+	@echo "open build/site/index.html"
+
+reference: $(READY)
+	@$(BIN)/python -m docsite.reference
 
 clean:
 	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist .surefoot

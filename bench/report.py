@@ -300,22 +300,13 @@ def _roughly(value: float) -> str:
 
 
 def readme_block(found: Figures) -> str:
-    wanted = ("w1", "w1e", "w2", "w3", "w5_import", "w5_rss", "pg_w1", "pg_w2")
+    """The comparison alone: what was promised and what came out is on the page of its own."""
     lines = {line["key"]: line for line in found["lines"]}
-    ours = _table([["surefoot", "median", "spread"], *(_cells(lines[key])[:3] for key in wanted if key in lines)])
-    bare = (
-        f"\n`bare` is the same on PostgreSQL, through psycopg: {_rate(found['rates']['pg_w1_bare'])} a second here."
-        if "pg_w1_bare" in found["rates"] else ""
-    )  # fmt: skip
-    return f"""{ours}
+    return f"""{_table([_PEER_HEADINGS, _our_row(found, lines), *map(_peer_row, PEERS)])}
 
-`ref` is a bare SQLite loop in the same minutes: one `INSERT` of the same size and a durable commit,
-{_rate(found["rates"]["ref"])} a second here.{bare} All figures, with what was promised: [performance](docs/performance.md).
-
-{_table([_PEER_HEADINGS, _our_row(found, lines), *map(_peer_row, PEERS)])}
-
-The others were measured in {WHEN}, in runs of their own, each against a `ref` of the same kind: the ratios can be
-compared, though not finely; the times less so, for the machine may have been busier on one day than on the other."""
+`ref` is a bare SQLite loop in the same minutes: one `INSERT` of the same size and a durable commit, {_rate(found["rates"]["ref"])} a second
+here. The others were measured in {WHEN}, in runs of their own, each against a `ref` of the same kind: the ratios can be
+compared, though not finely. All figures of surefoot, with what was promised: [performance](docs/performance.md)."""
 
 
 _PEER_HEADINGS = [

@@ -241,7 +241,6 @@ def test_postgres_is_spoken_of_only_where_it_was_measured():
     older = {**found, "rates": {key: value for key, value in found["rates"].items() if not key.startswith("pg_")}}
 
     assert "over TCP" in report.performance_page(found)
-    assert "through psycopg" in report.readme_block(found)
     assert "over TCP" not in report.performance_page(older)
     assert "Not measured yet" in report.scaling_block(older)
 

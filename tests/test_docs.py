@@ -123,6 +123,22 @@ def test_the_performance_page_is_the_one_that_was_generated():
     assert (ROOT / "docs" / "performance.md").read_text() == report.performance_page(figures())
 
 
+def test_the_reference_is_the_one_that_the_code_gives():
+    """Every public name is on it, with the signature that it has today: `make reference` writes the page."""
+    from docsite import reference
+
+    assert (ROOT / "docs" / "reference.md").read_text() == reference.page()
+
+
+def test_every_error_has_its_story():
+    """The reference links to it."""
+    from surefoot import errors
+
+    stories = set(re.findall(r"^### (\w+)$", (ROOT / "docs" / "errors.md").read_text(), re.MULTILINE))
+
+    assert stories == set(errors.__all__)
+
+
 # --- links and words -------------------------------------------------------------------------------
 
 
@@ -134,11 +150,11 @@ def test_links_inside_the_project_lead_somewhere(page):
     assert [] == [target for target in targets if not (page.parent / target).exists()]
 
 
-def test_exit_codes_in_the_readme_are_those_of_the_error_tree():
-    """Scripts are written against this table."""
+def test_the_table_of_exit_codes_has_those_of_the_error_tree():
+    """Scripts are written against it."""
     from surefoot import errors
 
-    table = re.findall(r"^\| (\d) \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    table = re.findall(r"^\| (\d) \|", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE)
     codes = {e.exit_code for e in vars(errors).values() if isinstance(e, type) and issubclass(e, errors.SurefootError)}
 
     assert {int(code) for code in table} == {0, *codes}

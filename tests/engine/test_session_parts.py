@@ -249,6 +249,21 @@ def test_an_open_branch_may_still_ask_for_what_is_recorded_in_it():
     assert scopes.ended == {"[a]/"}
 
 
+@pytest.mark.parametrize("signal", [SuspendSignal(), StopSignal(WHY)], ids=["it waits", "it was stopped"])
+def test_a_branch_that_goes_on_later_has_not_ended(signal):
+    """Else the order in which threads come to a call would decide whether another branch may begin an effect."""
+    scopes = Scopes()
+    scopes.branch_opens([Scope("[a]/"), Scope("[b]/")])
+    scopes.stray_opens(Scope("[c]/"))
+
+    scopes.branch_ends("[a]/", signal)
+    scopes.stray_ends("[c]/", signal)
+
+    assert scopes.may_come("[a]/pay#1", "[b]/")
+    assert scopes.may_come("[c]/pay#1", "[b]/")
+    assert not scopes.ended
+
+
 def test_in_a_rehearsal_a_branch_that_came_to_something_new_has_not_ended():
     scopes = Scopes(dry=True)
     scopes.branch_opens([Scope("[a]/")])

@@ -33,8 +33,9 @@ class Scopes:
             self.strays[scope.path] = _known_as(scope)
 
     def stray_ends(self, path: str, error: BaseException | None) -> None:
-        """In a rehearsal, a task may have been cut off only because another reached a new call."""
-        if not (self._dry and error is not None and not isinstance(error, Exception)):
+        """As with a branch. In a rehearsal, a task may have been cut off only because another reached a new call."""
+        goes_on = not isinstance(error, Exception) if self._dry and error is not None else isinstance(error, RunSignal)
+        if not goes_on:
             with self._lock:
                 self.strays.pop(path, None)
 
@@ -44,8 +45,10 @@ class Scopes:
                 self.branches[scope.path] = _known_as(scope)
 
     def branch_ends(self, path: str, error: BaseException | None) -> None:
-        """In a rehearsal, a branch that reached a new call has not ended: in the drive it goes on from there."""
-        if not (self._dry and isinstance(error, RunSignal)):
+        """A branch that a stop or a wait unwinds has not ended: it goes on from there when the run is taken up again. So
+        does, in the drive, one that reached a new call in the rehearsal.
+        """
+        if not isinstance(error, RunSignal):
             with self._lock:
                 self.ended.update(self.branches.pop(path, ()))
 

@@ -1,6 +1,6 @@
 """A branch that is let go of to be rehearsed once more has not ended: its recorded effects do not stop the others.
 
-Branches run one after the other here (`concurrency=1`), so the order does not depend on luck.
+Nothing here depends on luck: branches run one after the other (`concurrency=1`), or the rehearsal decides.
 """
 
 from __future__ import annotations
@@ -83,3 +83,56 @@ def test_in_tasks_it_is_the_same(ledger):
 
     assert asyncio.run(workflow(new).run("r")) == ["a", "c"]
     assert sorted(ledger.lines) == ["fresh", "pay a", "put c", "read a", "read b"]
+
+
+# -- calls that were made in the scope around the branches ------------------------------------------------------------
+
+
+def wrapped(ledger):
+    """Old code that pays and then dies; the calls of new code, which has them in branches (`was=""`)."""
+
+    @sf.step
+    def fresh():
+        ledger.write("fresh")
+
+    @sf.effect
+    def pay(what):
+        ledger.write(f"pay {what}")
+        return what
+
+    @sf.effect
+    def put(what):
+        ledger.write(f"put {what}")
+        return what
+
+    def old():
+        pay("a")
+        raise Cut
+
+    def first():
+        fresh()
+        return pay("a")
+
+    with pytest.raises(Cut):
+        sf.workflow(name="wf")(old).run("r")
+    return fresh, first, put
+
+
+def test_a_declared_gather_goes_on_though_a_new_step_hides_what_its_branch_asks_for(ledger):
+    """The recorded effect is on one line with every branch, and belongs to the branch that declares it."""
+    _, first, put = wrapped(ledger)
+
+    assert sf.workflow(name="wf")(lambda: sf.gather(first, lambda: put("c"), was="")).run("r") == ["a", "c"]
+
+    assert sorted(ledger.lines) == ["fresh", "pay a", "put c"]
+
+
+@pytest.mark.parametrize("what", ["a", "c"], ids=["same arguments", "other arguments"])
+def test_what_no_branch_asks_for_stops_the_others_before_they_do_anything(what, ledger):
+    """The declaration says where its calls were, and not that any effect may begin: this one may be the recorded one."""
+    fresh, _, put = wrapped(ledger)
+
+    with pytest.raises(sf.CodeChanged, match="put#1"):
+        sf.workflow(name="wf")(lambda: sf.gather(fresh, lambda: put(what), was="")).run("r")
+
+    assert set(ledger.lines) <= {"fresh", "pay a"}

@@ -367,10 +367,12 @@ def test_what_is_declared_new_finds_its_own_record_the_next_time(record):
 # -- the fence ----------------------------------------------------------------------------------------------
 
 
-def blocked(record, name, path="", /, *, may_still=(), args=None, matcher=None):
+def blocked(record, name, path="", /, *, may_still=(), was_around=(), args=None, matcher=None):
     matcher = matcher or record.matcher()
     found = matcher.blocked(
-        record.asked(name, path, args=args), may_still=lambda address: address.startswith(may_still)
+        record.asked(name, path, args=args),
+        may_still=lambda address: address.startswith(may_still),
+        was_around=lambda address: address in was_around,
     )
     return [past.address for past in found]
 
@@ -410,6 +412,15 @@ def test_an_open_branch_may_still_ask_for_its_own_unless_the_arguments_are_equal
     assert blocked(record, "tell", "[a]/", may_still="[b]/", args={"to": "z"}) == []
     assert blocked(record, "tell", "[a]/", may_still="[b]/", args={"to": "a"}) == ["[b]/send#1"]
     assert blocked(record, "tell", "[a]/", may_still="[c]/", args={"to": "z"}) == ["[b]/send#1"]
+
+
+def test_what_another_branch_declares_as_its_own_holds_only_its_equal_back(record):
+    """`sf.gather(…, was="")`: the branch's calls were counted in the scope around it."""
+    record.effect("send#1", to="a")
+    declared = {"may_still": "send#1", "was_around": ["send#1"]}
+
+    assert blocked(record, "tell", "gather#1.1/", **declared, args={"to": "z"}) == []
+    assert blocked(record, "tell", "gather#1.1/", **declared, args={"to": "a"}) == ["send#1"]
 
 
 def test_what_a_rewind_set_aside_holds_only_its_equal_back(record):

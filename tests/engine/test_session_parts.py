@@ -249,6 +249,21 @@ def test_an_open_branch_may_still_ask_for_what_is_recorded_in_it():
     assert scopes.ended == {"[a]/"}
 
 
+@pytest.mark.parametrize("signal", [SuspendSignal(), StopSignal(WHY)], ids=["it waits", "it was stopped"])
+def test_a_branch_that_goes_on_later_has_not_ended(signal):
+    """Else the order in which threads come to a call would decide whether another branch may begin an effect."""
+    scopes = Scopes()
+    scopes.branch_opens([Scope("[a]/"), Scope("[b]/")])
+    scopes.stray_opens(Scope("[c]/"))
+
+    scopes.branch_ends("[a]/", signal)
+    scopes.stray_ends("[c]/", signal)
+
+    assert scopes.may_come("[a]/pay#1", "[b]/")
+    assert scopes.may_come("[c]/pay#1", "[b]/")
+    assert not scopes.ended
+
+
 def test_in_a_rehearsal_a_branch_that_came_to_something_new_has_not_ended():
     scopes = Scopes(dry=True)
     scopes.branch_opens([Scope("[a]/")])
@@ -354,6 +369,24 @@ def test_a_new_effect_passes_what_an_open_branch_may_still_ask_for():
     parts.scopes.branch_ends("[a]/", None)
 
     assert parts.fence.stop(asked) is not None
+
+
+@pytest.mark.parametrize(
+    ("hidden", "may_hear_again", "stops"),
+    [({"gather#1.0/"}, True, False), ({"gather#1.0/"}, False, True), (set(), True, True)],
+    ids=["hidden by a new step", "not heard again", "nothing hides it"],
+)
+def test_a_declared_call_of_a_scope_around_may_be_asked_for_where_a_new_step_hides_it(hidden, may_hear_again, stops):
+    """`sf.gather(…, was="")`: it does not stop a new effect in another branch, which waits for the next rehearsal."""
+    parts = Parts(*paid("pay#1", to="ann"), ADOPTED, learned=Learned(hidden=frozenset(hidden)))
+    parts.fence.may_hear_again = may_hear_again
+    around = Scope()
+    around.take("gather")
+    parts.scopes.branch_opens([around.branch("gather", index, "", shared=True) for index in (0, 1)])
+    asked = parts.asked(an_effect("transfer"), place=parts.place("gather#1.1/"))
+
+    assert (parts.fence.stop(asked) is not None) is stops
+    assert parts.fence.is_early() is not stops
 
 
 def test_a_rehearsal_judges_new_effects_at_its_end():

@@ -45,6 +45,9 @@ class Effects(Search):
     def _find(self, asked: Asked) -> Answer:
         records = self._records
         self.names.add(asked.name)
+        is_plain = not (asked.names or asked.noted or asked.on_change == KEEP or asked.name in self._aliased)
+        if is_plain and records.is_used_up() and self._words.is_none:
+            return New(records.free(asked), declared=asked.is_new)
         person = self._words.identity(asked)
         if person is not None and person.how == IS:
             other = records.calls.get(filled(person, asked.address))

@@ -91,14 +91,20 @@ class Matcher:
         """Effects on record that the code has not asked for, also in no rehearsal."""
         return self.records.unasked()
 
-    def blocked(self, asked: Asked, *, may_still: Callable[[str], bool]) -> list[PastCall]:
-        """Recorded effects that a new one may be. `may_still`: a scope whose code may still ask for its own."""
-        return [past for past in self.unasked() if self._may_be(past, asked, may_still)]
+    def blocked(
+        self, asked: Asked, *, may_still: Callable[[str], bool], was_around: Callable[[str], bool]
+    ) -> list[PastCall]:
+        """Recorded effects that a new one may be. `may_still`: calls that the code of another scope may still ask for;
+        `was_around`: calls of a scope around that another branch declares as its own (`was=`).
+        """
+        return [past for past in self.unasked() if self._may_be(past, asked, may_still, was_around)]
 
-    def _may_be(self, past: PastCall, asked: Asked, may_still: Callable[[str], bool]) -> bool:
+    def _may_be(
+        self, past: PastCall, asked: Asked, may_still: Callable[[str], bool], was_around: Callable[[str], bool]
+    ) -> bool:
         if is_rewound(past):  # The person who rewound the run may want another path.
             return self.arguments.is_alike(past, asked)
-        if on_one_line(split(past.address)[0], asked.path):
+        if on_one_line(split(past.address)[0], asked.path) and not was_around(past.address):
             return True
         return not may_still(past.address) or self.arguments.same_values(past, asked)
 

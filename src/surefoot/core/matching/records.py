@@ -42,6 +42,8 @@ class Records:
         """The highest number given to a new call."""
         self._executed: list[PastCall] | None = None
         self._all_asked = False
+        self._unasked = iter(self.calls)
+        self._next_unasked = next(self._unasked, None)
 
     def past(self, address: str) -> Past | None:
         """What was on record there when the replay began, as it stands now."""
@@ -51,6 +53,12 @@ class Records:
         """The record as it is now: a person may have settled it since the replay began."""
         live = self._live.get(past.address)
         return live if isinstance(live, type(past)) else past
+
+    def is_used_up(self) -> bool:
+        """Whether the code has asked for every record: then there is nothing to search, and each further call is new."""
+        while self._next_unasked in self.asked:  # A record that was asked for stays asked for.
+            self._next_unasked = next(self._unasked, None)
+        return self._next_unasked is None
 
     # -- by name and number -------------------------------------------------------------------------
 
@@ -120,11 +128,10 @@ class Records:
     def free(self, asked: Asked) -> str:
         """The next number that no record and no new call has."""
         key = (asked.path, asked.name)
-        number = asked.number
-        highest = max([*self.group(asked.kind, *key), self._given.get(key, 0)], default=0)
-        if asked.address in self.calls or number <= self._given.get(key, 0):
-            number = highest + 1
-        self._given[key] = max(number, self._given.get(key, 0))
+        number, given = asked.number, self._given.get(key, 0)
+        if asked.address in self.calls or number <= given:
+            number = max([*self.group(asked.kind, *key), given]) + 1
+        self._given[key] = max(number, given)
         return f"{asked.path}{asked.name}#{number}"
 
     # -- what was done --------------------------------------------------------------------------------

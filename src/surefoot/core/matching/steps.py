@@ -48,6 +48,8 @@ class Steps(Search):
 
     def find(self, asked: Asked) -> Answer:
         records = self._records
+        if records.is_used_up() and self._words.is_none and not (self._taken or self._loosely or self._moved_away):
+            return New(records.free(asked), declared=asked.is_new)
         person = self._words.identity(asked)
         if person is not None and person.how == IS and (other := records.calls.get(filled(person, asked.address))):
             return self.as_recorded(asked, other)

@@ -101,6 +101,10 @@ class Rehearsal(Session):
         unheard = any(address not in judged for _, address in self.stops.planned)
         return unheard or bool(self.stops.found or self.stops.waits or self.backlog.is_cut_short)
 
+    def hidden(self) -> frozenset[str]:
+        planned = ((kind, *split(address)) for kind, address in self.stops.planned)
+        return frozenset(path for kind, path, name, _ in planned if kind in ("step", "effect") and name != CHILD)
+
     def _at_the_end(self, outcome: Returned | BaseException) -> list[Stop]:
         """The code came to its end without new calls. Nothing is appended: the entries of a drive are dropped."""
         foreseen(self, outcome)
@@ -108,13 +112,13 @@ class Rehearsal(Session):
 
     def learnt(self) -> Learned:
         """The findings for the next rehearsal, or for the drive."""
-        planned = [(kind, *split(address)) for kind, address in self.stops.planned]
+        planned = (split(address)[0] for _, address in self.stops.planned)
         return Learned(
             self.replay.matcher.learned.inserted | self.replay.matcher.steps.found_inserted,
             frozenset(self.replay.matcher.asked),
             frozenset(self.scopes.ended),
-            frozenset(path for kind, path, name, _ in planned if kind in ("step", "effect") and name != CHILD),
-            self.replay.matcher.steps.unproven((path for _, path, _, _ in planned), self.replay.lets_go),
+            self.hidden(),
+            self.replay.matcher.steps.unproven(planned, self.replay.lets_go),
             self.replay.matcher.learned.outdone,
         )
 

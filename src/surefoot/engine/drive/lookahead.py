@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn
 
 from msgspec import Raw
 
+from surefoot.core.address import split
 from surefoot.core.command import Done, Ending, Failed, Returned
 from surefoot.core.entry import NOTHING, Stop, Value
 from surefoot.core.history import CHILD, PastCall
@@ -127,6 +128,9 @@ class Lookahead(gate.Rehearsal):
 
     def hides_what_follows(self) -> bool:
         return self.looked or super().hides_what_follows()
+
+    def hidden(self) -> frozenset[str]:
+        return super().hidden() | frozenset(split(address)[0] for _, address in self.passed)
 
     def _at_the_end(self, outcome: Returned | BaseException) -> list[Stop]:
         """Some functions refuse a placeholder without reading it: that is no end of the code's own."""

@@ -21,14 +21,14 @@ from surefoot.engine.declare.call_spec import effect_from, is_effect, unknown
 from surefoot.engine.declare.removal import is_open, is_removed
 from surefoot.engine.session.claim import Claim
 from surefoot.engine.session.replay import Replay
-from surefoot.engine.session.scopes import Scopes
+from surefoot.engine.session.scopes import Scopes, may_ask, was_around
 from surefoot.engine.session.stops import Stops
 
 
 class Fence:
     def __init__(
         self, run: str, replay: Replay, scopes: Scopes, stops: Stops, claim: Claim, *, dry: bool = False,
-        hides: Callable[[], bool] = bool,
+        hides: Callable[[], bool] = bool, hidden: Callable[[], frozenset[str]] = frozenset,
     ) -> None:  # fmt: skip
         self._run = run
         self._replay = replay
@@ -38,6 +38,8 @@ class Fence:
         self._dry = dry
         self._hides = hides
         """Whether a rehearsal has reached a call that hides what follows."""
+        self._hidden = hidden
+        """In a rehearsal: the scopes in which it has reached such a step or effect."""
         self._lock = threading.Lock()
         self.origins: dict[str, str] = {}
         """Name -> where the effect of that name is defined."""
@@ -66,7 +68,9 @@ class Fence:
         if undone := self._undone_before(asked):
             return self.goes_on_from(undone, asked)
         matcher = self._replay.matcher
-        blocked = matcher.blocked(asked, may_still=partial(self._may_still, asked))
+        blocked = matcher.blocked(
+            asked, may_still=partial(self._may_still, asked), was_around=partial(self._was_around, asked)
+        )
         blocked = [past for past in blocked if not self._is_let_go(past, asked)]
         if not blocked and self._scopes.has_strays and not self._dry:
             blocked = [past for past in matcher.moved(asked) if not self._is_let_go(past, asked)]
@@ -123,6 +127,15 @@ class Fence:
         may_be_opened = self._scopes.has_strays and "[" in address
         return may_be_opened and (self._hides() or asked.address not in self.patient)
 
+    def _was_around(self, asked: Asked, address: str) -> bool:
+        """Whether another branch declares that this call of a scope around may be its own, while a new step hides what it
+        asks for. In a drive the new effect then waits for the next rehearsal (`is_early`), and does not begin.
+        """
+        if not (self._dry or self.may_hear_again):
+            return False
+        others = self._scopes.cut_short(self._hidden() | self._replay.matcher.learned.hidden)
+        return any(was_around(scope, address) for scope in others if not asked.path.startswith(scope.path))
+
     # -- what a rehearsal has not seen -------------------------------------------------------------------
 
     def was_hidden(self, past: Past) -> bool:
@@ -143,6 +156,5 @@ class Fence:
         if not (hidden and self.may_hear_again):
             return False
         unasked = [past.address for past in self._replay.missed()]
-        opened = list(self._scopes.branches.items())
-        branches = [known for path, known in opened if any(one.startswith(path) for one in hidden)]
-        return any(address.startswith(known) for known in branches for address in unasked)
+        branches = self._scopes.cut_short(hidden)
+        return any(may_ask(scope, address) for scope in branches for address in unasked)

@@ -60,6 +60,8 @@ class Replay:
 
     def unasked(self) -> list[Past]:
         """Recorded calls that the code has not asked for, as they are now."""
+        if self.matcher.records.is_used_up():
+            return []
         recorded = (past.address for past in self.matcher.recorded())
         calls = self._state.calls
         return [calls[address] for address in recorded if address not in self.matcher.asked and address in calls]

@@ -93,8 +93,8 @@ class Session:
         # No part of an ordinary session refers back to it: it is freed when its run ends, not by the next garbage
         # collection.
         replay = self.replay = Replay(state, partial(_whole_bytes, runtime.store, run), learned)
-        hides = self.hides_what_follows if dry else bool
-        fence = self.fence = Fence(run, replay, scopes, stops, claim, dry=dry, hides=hides)
+        hides, hidden = (self.hides_what_follows, self.hidden) if dry else (bool, frozenset[str])
+        fence = self.fence = Fence(run, replay, scopes, stops, claim, dry=dry, hides=hides, hidden=hidden)
         self.lookup = Lookup(state, journal, clock, replay, fence, stops, claim, dry=dry)
         self.losses = Losses(state, partial(whole, runtime.store, run), partial(evidence, runtime.store, run))
         self.flight = Flight(run)
@@ -121,6 +121,10 @@ class Session:
     def hides_what_follows(self) -> bool:
         """Whether a new call hid later calls from the rehearsal. Never outside rehearsals."""
         return False
+
+    def hidden(self) -> frozenset[str]:
+        """In a rehearsal: the scopes in which a step or effect without an outcome hides what follows."""
+        return frozenset()
 
     # -- the life of a call -----------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ SOURCE = Path(surefoot.__file__).parent
 KIT = [*sorted((SOURCE / "testing").glob("*.py")), SOURCE / "pytest_plugin.py"]
 OWN = {
     "sys.dont_write_bytecode", "sys.stdout", "sys.stderr",
-    "observer.is_on", "other.alone", "call.notes", "call.returned", "verdict.wrong", "_depth",
+    "observer.is_on", "writer.kind", "other.alone", "call.notes", "call.returned", "verdict.wrong", "_depth",
 }  # fmt: skip
 """What it assigns to besides `self`: Python's own, and objects of the kit."""
 SETTERS = ("setattr", "delattr", "setitem", "patch", "__setattr__", "addHandler", "addFilter", "settrace", "setprofile")

@@ -45,7 +45,7 @@ def no_fence() -> None:
 @engine
 def fence_by_scope_only() -> None:
     """An effect on record counts only where the new one is."""
-    Matcher._may_be = lambda self, past, asked, may_still: split(past.address)[0] == asked.path
+    Matcher._may_be = lambda self, past, asked, *_: split(past.address)[0] == asked.path
     conclusion._unsettled = lambda *_: ()
 
 

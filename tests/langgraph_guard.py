@@ -26,6 +26,10 @@ EACH = 3
 """Effects in each node."""
 
 
+class Broken(Exception):
+    """What a node raises that breaks."""
+
+
 class Order(TypedDict):
     log: Annotated[list[str], operator.add]
 
@@ -70,10 +74,15 @@ async def async_act(name: str) -> str:
 async_act.check(acted)
 
 
-def graph(saver: Saver, *, is_async: bool) -> Any:
+def graph(saver: Saver, *, is_async: bool = False, breaks_in: str = "") -> Any:
+    """`breaks_in`: the node that raises when it has done everything."""
+
     def blocking(name: str) -> Any:
         def node(_: Order) -> dict[str, list[str]]:
-            return {"log": [act(f"{name}{number}") for number in range(EACH)]}
+            log = [act(f"{name}{number}") for number in range(EACH)]
+            if name == breaks_in:
+                raise Broken(name)
+            return {"log": log}
 
         return node
 
@@ -139,8 +148,10 @@ def _await_begun(folder: Path, times: int) -> None:
         time.sleep(0.001)
 
 
+WANTED = [f"{name}{number}" for name in NODES for number in range(EACH)]
+
+
 def judge(folder: Path) -> None:
-    wanted = [f"{name}{number}" for name in NODES for number in range(EACH)]
     did = Counter(line for line in (folder / "ledger").read_text().splitlines() if line != "begun")
-    assert did == Counter(f"act {name}" for name in wanted)
-    assert (folder / "result").read_text().split() == ["in", *wanted]
+    assert did == Counter(f"act {name}" for name in WANTED)
+    assert (folder / "result").read_text().split() == ["in", *WANTED]

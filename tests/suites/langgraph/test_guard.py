@@ -560,9 +560,11 @@ def test_a_node_without_calls_costs_a_tenth_of_a_millisecond():
         return time.process_time() - begun
 
     bare, guarded = [], []
-    for number in range(8):
+    for number in range(60):  # On a busy machine the shortest of a few is still a long one.
         bare.append(seconds(plain, f"p{number}"))
         guarded.append(seconds(app, f"g{number}"))
+        if number >= 8 and min(guarded) <= 1.1 * min(bare):
+            break
 
     assert min(guarded) <= 1.1 * min(bare)
     assert sf.runs() == []

@@ -100,6 +100,10 @@ def graph(saver: Saver, *, is_async: bool = False, breaks_in: str = "") -> Any:
     return guard(builder.compile(checkpointer=saver))
 
 
+_PATIENCE = 200
+"""Seconds until a process counts as hanging, on a machine that is busy with other things."""
+
+
 def drive(folder: str, durability: str, is_async: bool) -> None:
     """What an operator does after a crash: with the input if nothing is there, else with None."""
     os.chdir(folder)
@@ -131,7 +135,7 @@ def killed(folder: Path, seed: int, durability: str, *, is_async: bool, kills: i
             _await_begun(folder, number + 1)
             process.join(luck.uniform(0, 0.12))
             process.kill()
-        process.join(60)
+        process.join(_PATIENCE)
         struck += process.exitcode == -9
         if process.exitcode == 0:
             break
@@ -141,7 +145,7 @@ def killed(folder: Path, seed: int, durability: str, *, is_async: bool, kills: i
 
 
 def _await_begun(folder: Path, times: int) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + _PATIENCE
     ledger = folder / "ledger"
     while not ledger.exists() or ledger.read_text().count("begun") < times:
         assert time.monotonic() < until, "the process did not begin"
@@ -155,3 +159,38 @@ def judge(folder: Path) -> None:
     did = Counter(line for line in (folder / "ledger").read_text().splitlines() if line != "begun")
     assert did == Counter(f"act {name}" for name in WANTED)
     assert (folder / "result").read_text().split() == ["in", *WANTED]
+
+
+def plain(folder: str, durability: str) -> None:
+    """Nodes that act, with a Saver and no `guard`, as LangGraph has them. The process dies in the second one, once."""
+    os.chdir(folder)
+    saver = Saver(store=f"sqlite:///{folder}/store.db")
+
+    def node(name: str) -> Any:
+        def execute(_: Order) -> dict[str, list[str]]:
+            write(name)
+            if name == NODES[1] and lines().count(name) == 1:
+                os.kill(os.getpid(), 9)
+            return {"log": [name]}
+
+        return execute
+
+    builder = StateGraph(Order)
+    for name, follows in zip(NODES, (START, *NODES), strict=False):
+        builder.add_node(name, node(name))
+        builder.add_edge(follows, name)
+    app = builder.compile(checkpointer=saver)
+    given = {"log": ["in"]} if saver.get_tuple(THREAD) is None else None
+    Path("result").write_text(" ".join(app.invoke(given, THREAD, durability=durability)["log"]))  # type: ignore[arg-type]
+
+
+def killed_plain(folder: Path, durability: str) -> list[str]:
+    """What was executed, in two processes of which the first is killed."""
+    folder.mkdir()
+    for code in (-9, 0):
+        process = processes().Process(target=plain, args=(str(folder), durability))
+        process.start()
+        process.join(_PATIENCE)
+        assert process.exitcode == code
+    assert (folder / "result").read_text().split() == ["in", *NODES]
+    return (folder / "ledger").read_text().split()

@@ -376,7 +376,7 @@ class Threads:
     def wait_for(self, thread: str, id_: str) -> None:
         """Return once a checkpoint is durable. What is executed before has a name that may be lost.
 
-        `StoreUnavailable`, if it could not be saved, or has not been for a long time.
+        `StoreUnavailable`, if it could not be saved, or has not been for a long time; `Fenced`, if it must not be.
         """
         until = time.monotonic() + _LONGEST_WAIT
         with self._moved:
@@ -385,11 +385,12 @@ class Threads:
                 left = until - time.monotonic()
                 if refused is not None or left <= 0:
                     why = (
-                        f"could not be saved: {refused}"
+                        f"could not be saved: {str(refused).rstrip('.')}"
                         if refused is not None
                         else f"was not saved within {_LONGEST_WAIT:g} s"
                     )
-                    raise StoreUnavailable(
+                    # Whoever is fenced is told so, however it came to be known.
+                    raise (Fenced if isinstance(refused, Fenced) else StoreUnavailable)(
                         f"thread {visible(thread)}: checkpoint {visible(id_)} {why}. Nothing was executed in the node that it names."
                     ) from refused
                 self._moved.wait(min(left, _LOOK_AGAIN))

@@ -573,8 +573,21 @@ def test_a_node_without_calls_costs_a_tenth_of_a_millisecond():
 # --- kills -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("is_async", [False, True], ids=["blocking", "async"])
 @pytest.mark.parametrize("durability", ["sync", "async"])
 def test_a_graph_that_is_killed_at_random_moments_does_nothing_twice(tmp_path, durability, is_async):
     """The proof does it twenty times each."""
     langgraph_guard.killed(tmp_path / "run", 7, durability, is_async=is_async)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    ("durability", "again"), [("sync", {"charge"}), ("async", {"charge", "reserve"}), ("exit", {"charge", "reserve"})]
+)
+def test_without_guard_a_killed_graph_goes_on_where_its_durability_says(tmp_path, durability, again):
+    """The Saver alone: what the thread has is whole, the node that was cut off is executed again, and with `sync` no other."""
+    executed = langgraph_guard.killed_plain(tmp_path / "run", durability)
+
+    assert {name for name in executed if executed.count(name) > 1} <= again
+    assert executed.count("charge") == 2

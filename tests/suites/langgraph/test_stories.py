@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -18,7 +19,7 @@ from langgraph.graph import END, START, StateGraph
 import surefoot as sf
 from surefoot.langgraph import guard
 from surefoot.store.open import close_all, open_store
-from tests.langgraph_guard import THREAD, WANTED, Broken, Order, act, graph, judge, killed, lines, write
+from tests.langgraph_guard import THREAD, WANTED, Broken, Order, act, graph, lines
 from tests.langgraph_stories import DONE, GIVEN, Damaged, broken, outcome, saver
 
 ROOT = Path(__file__).parents[3]
@@ -156,20 +157,21 @@ PROCESS = """
 """
 
 
+def process(database):
+    command = [sys.executable, "-c", textwrap.dedent(PROCESS), f"sqlite:///{database}"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+
+
 def test_two_processes_on_one_thread_do_each_effect_once(database):
     """A deploy that overlaps, or a chat server that got the same message twice: both go on with the thread at once."""
-    command = [sys.executable, "-c", textwrap.dedent(PROCESS), f"sqlite:///{database}"]
-    environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
-    both = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-        for _ in range(2)
-    ]
-    for one in both:
-        assert one.stdout.readline() == "ready\n"
-    for one in both:
-        one.stdin.write("go\n")
-        one.stdin.flush()
-    told = [json.loads(one.communicate(timeout=60)[0].splitlines()[-1]) for one in both]
+    with process(database) as one, process(database) as other:
+        for each in (one, other):
+            assert each.stdout.readline() == "ready\n"
+        for each in (one, other):
+            each.stdin.write("go\n")
+            each.stdin.flush()
+        told = [json.loads(each.communicate(timeout=60)[0].splitlines()[-1]) for each in (one, other)]
 
     assert ["in", *WANTED] in told
     assert all(one in ("fenced", ["in", *WANTED]) for one in told)
@@ -309,13 +311,3 @@ def test_an_effect_that_is_called_with_other_values_is_stopped(folder):
     with pytest.raises(sf.CodeChanged):
         app(New, breaks=False, key="number").invoke(None, THREAD)
     assert lines() == ["act refund o-7"]
-
-
-# --- kills -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("durability", ["sync", "async"])
-def test_a_process_that_is_killed_in_an_effect_is_looked_for_and_goes_on(folder, durability):
-    """Another seed than in `test_guard.py`; the proof does it twenty times each. `exit` is refused there."""
-    killed(folder / "run", 11, durability, is_async=False)
-    judge(folder / "run")

@@ -69,6 +69,9 @@ def refuse_input(saver: Saver, thread: str, way: Way = "new input") -> None:
     begun = list(_begun(saver, thread))
     if way == "new input":
         _refuse_lost(saver, thread, newest, begun)
+    else:  # What was made from a checkpoint that is lost cannot be gone on with: its thread is taken back by name.
+        lost = _lost_ids(saver, thread, newest, begun)
+        begun = [one for one in begun if one.root not in lost]
     for one in begun:
         if not one.is_open(newest):
             continue

@@ -45,6 +45,7 @@ def database(folder):
 # --- bits and rows ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.timeout(240)
 def test_a_flipped_bit_never_has_an_effect_done_again(folder):
     """In the newest checkpoint, in the heads, in what the nodes have recorded. The proof flips 500."""
     damaged = Damaged(folder)
@@ -56,6 +57,7 @@ def test_a_flipped_bit_never_has_an_effect_done_again(folder):
     assert not [one for one in damaged.outcomes if one.startswith("WRONG")], damaged.outcomes
 
 
+@pytest.mark.timeout(240)
 def test_a_lost_row_never_has_an_effect_done_again(folder):
     """Each record of the thread and of the runs of its nodes, one at a time."""
     damaged = Damaged(folder)
@@ -163,6 +165,7 @@ def process(database):
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
 
+@pytest.mark.timeout(240)
 def test_two_processes_on_one_thread_do_each_effect_once(database):
     """A deploy that overlaps, or a chat server that got the same message twice: both go on with the thread at once."""
     with process(database) as one, process(database) as other:
@@ -171,7 +174,7 @@ def test_two_processes_on_one_thread_do_each_effect_once(database):
         for each in (one, other):
             each.stdin.write("go\n")
             each.stdin.flush()
-        told = [json.loads(each.communicate(timeout=60)[0].splitlines()[-1]) for each in (one, other)]
+        told = [json.loads(each.communicate(timeout=200)[0].splitlines()[-1]) for each in (one, other)]
 
     assert ["in", *WANTED] in told
     assert all(one in ("fenced", ["in", *WANTED]) for one in told)

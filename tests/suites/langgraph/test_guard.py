@@ -713,3 +713,7 @@ def test_the_runs_of_a_thread_are_one_line_of_the_list(capsys):
     assert run.rstrip().endswith("InDoubt unsure#1")
     assert main(["runs", "--label", "thread=chat"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
+
+    (stopped,) = [run for run in sf.runs() if run.status == "stopped"]
+    assert main(["settle", stopped.id, "unsure#1", "--not-happened"]) == 0
+    assert "invoke the graph of langgraph again on thread chat, with None as its input" in capsys.readouterr().out

@@ -142,11 +142,11 @@ def _begun(saver: Saver, thread: str) -> Iterator[_Begun]:
 
 
 def _conflict(run: Any, thread: str, way: Way, what: str) -> RunConflict:
-    then = ", and then with the input" if way == "new input" else ""
+    then = ", and then with the input" if way == "new input" else ", without that name"
     return RunConflict(
         f"thread {visible(thread)}: {way}, and run {visible(run.id)} {what}: with {way} LangGraph would begin anew, and "
         "the effects of that run would be executed again. Nothing was executed.\n"
-        f"  go on?       invoke the graph with None instead{then}, and name no checkpoint\n"
+        f"  go on?       invoke the graph with None instead{then}\n"
         f"  give it up?  {command('runs cancel', run.id)}\n"
         '  I mean it    guard(graph, on_new_input="allow")'
     )

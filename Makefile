@@ -4,7 +4,7 @@
 #   make test    every test but the long ones, under fifteen minutes on two cores
 #   make check   lint, format, types, layers
 #   make bench   measure; writes docs/performance.md, docs/performance.json and the table in README.md
-#   make proof   the long tests with full counts
+#   make proof   the long tests with full counts (make proof-NAME: those of one suite)
 #   make chaos   the crash lab, for as long as BUDGET says; writes docs/chaos.json and its parts of docs/proof.md, README.md
 #   make test-adapters   the suites of all adapters, each in an environment of its own
 #   make newest  the same against the newest versions on the index
@@ -80,7 +80,13 @@ test-%: .venv-%/.ready
 bench: compiled
 	@$(BIN)/python -m bench
 
-proof: compiled
+# A suite that has a long version has it in test_proof.py, which needs its packages.
+PROOFS := $(patsubst tests/suites/%/test_proof.py,proof-%,$(wildcard tests/suites/*/test_proof.py))
+proof-%: .venv-%/.ready
+	@.venv-$*/bin/python -m compileall -q src tests
+	@.venv-$*/bin/python -m pytest tests/suites/$*/test_proof.py -m proof -rA
+
+proof: compiled $(PROOFS)
 	@$(BIN)/python -m pytest tests/proof -m proof -n 2 --dist loadfile --timeout=3600 -rA
 
 chaos: compiled

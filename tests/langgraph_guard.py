@@ -26,6 +26,10 @@ EACH = 3
 """Effects in each node."""
 
 
+class Broken(Exception):
+    """What a node raises that breaks."""
+
+
 class Order(TypedDict):
     log: Annotated[list[str], operator.add]
 
@@ -70,10 +74,15 @@ async def async_act(name: str) -> str:
 async_act.check(acted)
 
 
-def graph(saver: Saver, *, is_async: bool) -> Any:
+def graph(saver: Saver, *, is_async: bool = False, breaks_in: str = "") -> Any:
+    """`breaks_in`: the node that raises when it has done everything."""
+
     def blocking(name: str) -> Any:
         def node(_: Order) -> dict[str, list[str]]:
-            return {"log": [act(f"{name}{number}") for number in range(EACH)]}
+            log = [act(f"{name}{number}") for number in range(EACH)]
+            if name == breaks_in:
+                raise Broken(name)
+            return {"log": log}
 
         return node
 
@@ -89,6 +98,10 @@ def graph(saver: Saver, *, is_async: bool) -> Any:
         builder.add_edge(follows, name)
     builder.add_edge(NODES[-1], END)
     return guard(builder.compile(checkpointer=saver))
+
+
+_PATIENCE = 200
+"""Seconds until a process counts as hanging, on a machine that is busy with other things."""
 
 
 def drive(folder: str, durability: str, is_async: bool) -> None:
@@ -122,7 +135,7 @@ def killed(folder: Path, seed: int, durability: str, *, is_async: bool, kills: i
             _await_begun(folder, number + 1)
             process.join(luck.uniform(0, 0.12))
             process.kill()
-        process.join(60)
+        process.join(_PATIENCE)
         struck += process.exitcode == -9
         if process.exitcode == 0:
             break
@@ -132,15 +145,52 @@ def killed(folder: Path, seed: int, durability: str, *, is_async: bool, kills: i
 
 
 def _await_begun(folder: Path, times: int) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + _PATIENCE
     ledger = folder / "ledger"
     while not ledger.exists() or ledger.read_text().count("begun") < times:
         assert time.monotonic() < until, "the process did not begin"
         time.sleep(0.001)
 
 
+WANTED = [f"{name}{number}" for name in NODES for number in range(EACH)]
+
+
 def judge(folder: Path) -> None:
-    wanted = [f"{name}{number}" for name in NODES for number in range(EACH)]
     did = Counter(line for line in (folder / "ledger").read_text().splitlines() if line != "begun")
-    assert did == Counter(f"act {name}" for name in wanted)
-    assert (folder / "result").read_text().split() == ["in", *wanted]
+    assert did == Counter(f"act {name}" for name in WANTED)
+    assert (folder / "result").read_text().split() == ["in", *WANTED]
+
+
+def plain(folder: str, durability: str) -> None:
+    """Nodes that act, with a Saver and no `guard`, as LangGraph has them. The process dies in the second one, once."""
+    os.chdir(folder)
+    saver = Saver(store=f"sqlite:///{folder}/store.db")
+
+    def node(name: str) -> Any:
+        def execute(_: Order) -> dict[str, list[str]]:
+            write(name)
+            if name == NODES[1] and lines().count(name) == 1:
+                os.kill(os.getpid(), 9)
+            return {"log": [name]}
+
+        return execute
+
+    builder = StateGraph(Order)
+    for name, follows in zip(NODES, (START, *NODES), strict=False):
+        builder.add_node(name, node(name))
+        builder.add_edge(follows, name)
+    app = builder.compile(checkpointer=saver)
+    given = {"log": ["in"]} if saver.get_tuple(THREAD) is None else None
+    Path("result").write_text(" ".join(app.invoke(given, THREAD, durability=durability)["log"]))  # type: ignore[arg-type]
+
+
+def killed_plain(folder: Path, durability: str) -> list[str]:
+    """What was executed, in two processes of which the first is killed."""
+    folder.mkdir()
+    for code in (-9, 0):
+        process = processes().Process(target=plain, args=(str(folder), durability))
+        process.start()
+        process.join(_PATIENCE)
+        assert process.exitcode == code
+    assert (folder / "result").read_text().split() == ["in", *NODES]
+    return (folder / "ledger").read_text().split()

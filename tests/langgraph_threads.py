@@ -66,11 +66,19 @@ def into_one_file(database: Path) -> None:
 
 def newest_places(database: Path) -> list[range]:
     """Where in the file the newest checkpoint lies: its record, its head, and every part of the store."""
+    return places_of(
+        database,
+        "SELECT body, seal FROM entries WHERE kind = 70 ORDER BY pos DESC LIMIT 1",
+        "SELECT run, seal FROM heads",
+        "SELECT id, body FROM parts",
+    )
+
+
+def places_of(database: Path, *questions: str) -> list[range]:
+    """Where in the file the values lie that these select, each with what stands before it in its row."""
     connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        rows = connection.execute("SELECT body, seal FROM entries WHERE kind = 70 ORDER BY pos DESC LIMIT 1").fetchall()
-        rows += connection.execute("SELECT run, seal FROM heads").fetchall()
-        rows += connection.execute("SELECT id, body FROM parts").fetchall()
+        rows = [row for question in questions for row in connection.execute(question).fetchall()]
     finally:
         connection.close()
     content = database.read_bytes()
@@ -80,7 +88,7 @@ def newest_places(database: Path) -> list[range]:
             wanted = value.encode() if isinstance(value, str) else value
             at = content.find(wanted)
             if at >= 0:
-                found.append(range(max(at - 12, 0), at + len(wanted)))  # with what stands before it in its row
+                found.append(range(max(at - 12, 0), at + len(wanted)))
     return found
 
 

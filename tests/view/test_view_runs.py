@@ -385,3 +385,48 @@ def test_an_exception_whose_text_cannot_be_made_is_shown_all_the_same():
 
 def test_the_field_of_a_refused_value_is_told_to_programs():
     assert facts.error(errors.ValueRejected("no", path="$.a[3]"))["path"] == "$.a[3]"
+
+
+# --- the list ----------------------------------------------------------------------------------------------
+
+
+def hosted(run, thread, stands="done", created=0, workflow="LangGraph.pay", **more):
+    labels = {"thread": thread, "task": "1f/6f"} if thread else {}
+    return listing.Seen(run, workflow, "done", created, labels, Stands(stands, **more))
+
+
+def test_hosted_runs_of_one_thread_are_one_line_and_those_that_need_a_person():
+    """A graph of three nodes leaves three runs a turn: a chat of a day would fill the list."""
+    stop = Stop("InDoubt", "", "charge#1")
+    seen = listing.ordered(
+        [
+            hosted("chat:a:1", "chat", created=1_000_000),
+            hosted("tick-81", ""),
+            hosted("chat:b:2", "chat", "stopped", created=2_000_000, workflow="LangGraph.mail", stops=(stop,)),
+            hosted("other:a:1", "other"),
+        ]
+    )
+
+    shown = list(listing.rows(seen, 3_000_000))
+
+    assert [line[:3] for line in shown] == [
+        ("stopped", "thread chat", "LangGraph"),
+        ("stopped", "  chat:b:2", "LangGraph.mail"),
+        ("done", "other:a:1", "LangGraph.pay"),
+        ("done", "tick-81", "LangGraph.pay"),
+    ]
+    assert [line[-1] for line in shown][:2] == ["2 runs, 1 to look at", "InDoubt charge#1"]
+
+
+def test_a_thread_of_which_there_may_be_more_is_not_counted_as_if_it_were_whole():
+    seen = [hosted("chat:a:1", "chat"), hosted("chat:b:2", "chat")]
+
+    ((*_, told),) = listing.rows(seen, 0, is_cut=True)
+
+    assert told == "2 or more runs, each with --label thread=chat"
+
+
+def test_a_thread_cannot_act_on_a_terminal():
+    seen = [hosted("chat:a:1", HOSTILE), hosted("chat:b:2", HOSTILE)]
+
+    assert not any(char in cell for line in listing.rows(seen, 0) for cell in line for char in HOSTILE[:1])

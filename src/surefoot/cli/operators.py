@@ -66,13 +66,15 @@ def report(
     from surefoot.engine.process import engines
 
     state, driven = look(run)
-    told = page.page(state, driven=driven, now=run.runtime.clock.now(), where=where(settings), app=app_named(app))
-    goes_on = driven or engines.bell().drives
-    resume = "" if state.status in ENDED or state.stops or goes_on else resume_command(settings, run.id, app)
+    now = run.runtime.clock.now()
+    told = page.page(state, driven=driven, now=now, where=where(settings), app=app_named(app))
+    stays = state.status in ENDED or bool(state.stops) or driven or engines.bell().drives
+    elsewhere = "" if stays else standing.stands(state, driven=driven, now=now).elsewhere
+    resume = "" if stays or elsewhere else resume_command(settings, run.id, app)
     lines = [f"{sentence}: {note}" if note else sentence]
     for reason in told.reasons:
         lines += ["still open:", f"  {text.visible_lines(f'{reason.type}: {reason.message}')[0]}"]
         lines += [f"    {cure.when} {cure.do}" for cure in reason.cures]
     lines += ["its process is alive and goes on by itself."] if driven else []
-    lines += [f"go on with: {resume}"] if resume else []
+    lines += [f"go on with: {resume}"] if resume else [f"to go on: {elsewhere}"] if elsewhere else []
     output.answer(settings, facts.action(what, told, by=by, note=note, resume=resume), *lines)

@@ -98,6 +98,8 @@ class _Open:
         self.lost: dict[Key, str] = {}
         """Checkpoints whose records hold, but whose values cannot be put together, and why."""
         self.told: set[str] = set()
+        self.fell_back = False
+        """Whether a newest one that was handed out is older than what was saved, or may be."""
 
     def hand_out(self, key: Key) -> None:
         self.handed[key] = None
@@ -148,6 +150,7 @@ class Threads:
             one, journal, folded = opened
             self._tell_of_damage(one, journal, folded)
             found = self._newest(one, journal, folded, ns)
+            one.fell_back |= self._may_be_older(one, folded, ns)
             one.hand_out(Key(ns, "" if found is None else found.id))
             return found
 
@@ -166,6 +169,7 @@ class Threads:
                     )
                 return None
             self._let_fork(one, folded, saved.key)
+            one.fell_back = False  # It was named: that is no fallback.
             try:
                 return self._found(one, journal, folded, saved)
             except CodecMissing:
@@ -215,6 +219,47 @@ class Threads:
         """Every thread of the store; also those of which nothing is left but that they were deleted."""
         runtime = self._runtime(create=False)
         return [] if runtime is None else threads.threads(runtime.store.names(threads.PREFIX))
+
+    def fell_back(self, thread: str) -> bool:
+        """Whether an older checkpoint than was saved, or perhaps an older one, was handed out as the newest."""
+        return self._known(thread).fell_back
+
+    def unreadable(self, thread: str, ids: Collection[str]) -> set[str]:
+        """Which of these checkpoints were saved and cannot be read, where the graph does not stand behind them already."""
+        with self._reading(thread) as opened:
+            if opened is None or not ids:
+                return set()
+            one, journal, folded = opened
+            found = {saved.entry.id: saved for saved in folded.checkpoints()}
+            gone = {id_ for id_ in ids if id_ in found and self._is_passed_over(one, journal, folded, found[id_])}
+            if not one.fell_back:
+                return gone
+            # What was deleted is on no record: there, what is older than the newest counts as deleted.
+            newest = one.newest(folded, "")
+            floor = newest.entry.id if folded.others and newest is not None else ""
+            return gone | {id_ for id_ in ids if id_ not in found and id_ > floor}
+
+    def _is_passed_over(self, one: _Open, journal: ThreadJournal, folded: Folded, saved: Saved) -> bool:
+        newest = one.newest(folded, saved.entry.ns)
+        if newest is not None and newest.record.seq > saved.record.seq:
+            return False
+        try:
+            journal.check(saved.entry.state)
+        except CodecMissing:
+            raise
+        except Damaged:
+            return True
+        return saved.key in one.lost
+
+    def _may_be_older(self, one: _Open, folded: Folded, ns: str) -> bool:
+        newest = one.newest(folded, ns)
+        seq = 0 if newest is None else newest.record.seq
+        lost = (folded.get(key) for key in one.lost)
+        return (
+            bool(folded.doubt)
+            or any(unread.seq > seq for unread in folded.unread)
+            or any(saved is not None and saved.record.seq > seq for saved in lost)
+        )
 
     def _newest(self, one: _Open, journal: ThreadJournal, folded: Folded, ns: str) -> Found | None:
         passed: list[str] = []
@@ -311,6 +356,7 @@ class Threads:
                 self._require_newest(one, journal, folded, entry)
 
             self._append(one, journal, runtime, entry, ours)
+            one.fell_back = False
             one.hand_out(Key(ns, id_))
 
     def was_found(self, thread: str, id_: str) -> bool:
@@ -330,7 +376,7 @@ class Threads:
     def wait_for(self, thread: str, id_: str) -> None:
         """Return once a checkpoint is durable. What is executed before has a name that may be lost.
 
-        `StoreUnavailable`, if it could not be saved, or has not been for a long time.
+        `StoreUnavailable`, if it could not be saved, or has not been for a long time; `Fenced`, if it must not be.
         """
         until = time.monotonic() + _LONGEST_WAIT
         with self._moved:
@@ -339,11 +385,12 @@ class Threads:
                 left = until - time.monotonic()
                 if refused is not None or left <= 0:
                     why = (
-                        f"could not be saved: {refused}"
+                        f"could not be saved: {str(refused).rstrip('.')}"
                         if refused is not None
                         else f"was not saved within {_LONGEST_WAIT:g} s"
                     )
-                    raise StoreUnavailable(
+                    # Whoever is fenced is told so, however it came to be known.
+                    raise (Fenced if isinstance(refused, Fenced) else StoreUnavailable)(
                         f"thread {visible(thread)}: checkpoint {visible(id_)} {why}. Nothing was executed in the node that it names."
                     ) from refused
                 self._moved.wait(min(left, _LOOK_AGAIN))
@@ -582,6 +629,7 @@ class Threads:
                 "was adopted when it had lost records, so newer checkpoints may be gone. Going on from what is there."
             )
             self._tell(one, journal.thread, f"fell back to an older state: {store.url} {what}")
+            one.fell_back = True
 
     # --- what is said ------------------------------------------------------------------------------------
 

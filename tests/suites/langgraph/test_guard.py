@@ -12,10 +12,12 @@ from typing import Annotated, Any, TypedDict
 import pytest
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, RetryPolicy, Send, interrupt
 
 import surefoot as sf
+from surefoot.cli.main import main
 from surefoot.langgraph import Saver, guard
 from tests import langgraph_guard
 
@@ -560,9 +562,11 @@ def test_a_node_without_calls_costs_a_tenth_of_a_millisecond():
         return time.process_time() - begun
 
     bare, guarded = [], []
-    for number in range(8):
+    for number in range(60):  # On a busy machine the shortest of a few is still a long one.
         bare.append(seconds(plain, f"p{number}"))
         guarded.append(seconds(app, f"g{number}"))
+        if number >= 8 and min(guarded) <= 1.1 * min(bare):
+            break
 
     assert min(guarded) <= 1.1 * min(bare)
     assert sf.runs() == []
@@ -571,8 +575,145 @@ def test_a_node_without_calls_costs_a_tenth_of_a_millisecond():
 # --- kills -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("is_async", [False, True], ids=["blocking", "async"])
 @pytest.mark.parametrize("durability", ["sync", "async"])
 def test_a_graph_that_is_killed_at_random_moments_does_nothing_twice(tmp_path, durability, is_async):
     """The proof does it twenty times each."""
     langgraph_guard.killed(tmp_path / "run", 7, durability, is_async=is_async)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    ("durability", "again"), [("sync", {"charge"}), ("async", {"charge", "reserve"}), ("exit", {"charge", "reserve"})]
+)
+def test_without_guard_a_killed_graph_goes_on_where_its_durability_says(tmp_path, durability, again):
+    """The Saver alone: what the thread has is whole, the node that was cut off is executed again, and with `sync` no other."""
+    executed = langgraph_guard.killed_plain(tmp_path / "run", durability)
+
+    assert {name for name in executed if executed.count(name) > 1} <= again
+    assert executed.count("charge") == 2
+
+
+# --- other ways to invoke a graph ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["updates", "values", "events"])
+def test_a_stream_that_was_left_in_the_middle_goes_on_where_it_was(mode):
+    """A client of a chat server closes its tab: the stream is closed between two nodes, or inside of one."""
+
+    async def first(_: State) -> Any:
+        return {"log": [await acharge("first")]}
+
+    async def second(_: State) -> Any:
+        return {"log": [await acharge("second")]}
+
+    app = line(first, second)
+
+    async def leave() -> None:
+        found = app.astream_events({"log": []}, THREAD) if mode == "events" else streamed({"log": []})
+        async for _ in found:
+            if did:
+                break
+        await found.aclose()
+
+    def streamed(given: Any) -> Any:
+        return app.astream(given, THREAD, stream_mode="updates" if mode == "events" else mode)
+
+    async def rest() -> list[Any]:
+        return [part async for part in streamed(None)]
+
+    asyncio.run(leave())
+    asyncio.run(rest())
+
+    assert app.get_state(THREAD).values == {"log": ["charged first", "charged second"]}
+    assert did == ["first", "second"]
+
+
+def test_a_stream_brings_a_question_and_takes_its_answer():
+    app = line(mails)
+
+    async def parts(given: Any) -> list[Any]:
+        return [part async for part in app.astream(given, THREAD, stream_mode="updates")]
+
+    (asked,) = asyncio.run(parts({"log": []}))[-1]["__interrupt__"]
+    asyncio.run(parts(Command(resume={asked.id: True})))
+
+    assert did == ["mail Ada"]
+
+
+@colours
+def test_an_entrypoint_is_one_node(is_async):
+    """LangGraph's functional API: the function is executed again from its first line, and finds what it did."""
+    strike = once(ValueError("boom"))
+
+    if is_async:
+
+        @entrypoint(checkpointer=Saver())
+        async def flow(what: str) -> str:
+            found = await acharge(what)
+            strike()
+            return found + await acharge("tip")
+    else:
+
+        @entrypoint(checkpointer=Saver())
+        def flow(what: str) -> str:
+            found = charge(what)
+            strike()
+            return found + charge("tip")
+
+    app = guard(flow)
+    with pytest.raises(ValueError, match="boom"):
+        invoke(app, "card", is_async=is_async)
+    with pytest.raises(sf.RunConflict):
+        invoke(app, "card", is_async=is_async)
+
+    assert invoke(app, None, is_async=is_async) == "charged cardcharged tip"
+    assert did == ["card", "tip"]
+
+
+def test_an_effect_in_a_task_of_an_entrypoint_is_refused_before_it_is_executed():
+    """LangGraph executes it in a thread of its own, and answers it itself afterwards."""
+
+    @task
+    def pay() -> str:
+        return charge("card")
+
+    @entrypoint(checkpointer=Saver())
+    def flow(_: str) -> str:
+        return pay().result()
+
+    with pytest.raises(sf.UsageError):
+        guard(flow).invoke("x", THREAD)
+    assert did == []
+
+
+def test_the_runs_of_a_thread_are_one_line_of_the_list(capsys):
+    """Those that need a person are named; `--label` lists each."""
+
+    @sf.effect
+    def unsure() -> None:
+        did.append("unsure")
+        raise RuntimeError("lost the connection")
+
+    def first(_: State) -> Any:
+        return {"log": [charge("card")]}
+
+    def second(_: State) -> Any:
+        unsure()
+
+    with pytest.raises(sf.InDoubt):
+        line(first, second).invoke({"log": []}, THREAD)
+
+    assert main(["runs"]) == 0
+    _, thread, run = capsys.readouterr().out.splitlines()
+    assert thread.split()[:3] == ["stopped", "thread", "chat"]
+    assert thread.rstrip().endswith("2 runs, 1 to look at")
+    assert run.split()[1].startswith("chat:second:")
+    assert run.rstrip().endswith("InDoubt unsure#1")
+    assert main(["runs", "--label", "thread=chat"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+    (stopped,) = [run for run in sf.runs() if run.status == "stopped"]
+    assert main(["settle", stopped.id, "unsure#1", "--not-happened"]) == 0
+    assert "invoke the graph of langgraph again on thread chat, with None as its input" in capsys.readouterr().out

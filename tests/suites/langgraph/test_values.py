@@ -7,9 +7,11 @@ import dataclasses
 import datetime as dt
 import subprocess
 import sys
+import textwrap
 import uuid
 from pathlib import Path
 
+import apsw
 import langchain_core.messages as lc
 import pytest
 from langchain_core.documents import Document
@@ -23,6 +25,7 @@ import surefoot as sf
 from surefoot.adapters.langgraph import serde
 from surefoot.core import values
 from surefoot.langgraph import Saver
+from surefoot.store.open import close_all
 
 CONFIG = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 
@@ -258,6 +261,107 @@ def test_number_and_uuid_are_threads_too(saver):
     assert saver._threads.names() == sorted(["7", str(number)])
 
 
+def test_store_of_another_format_is_refused_and_stays_as_it_is(saver, sqlite):
+    """It was written by a surefoot that knows more: `None` would start the chat over."""
+    saved(saver, text="hello")
+    close_all()
+    path = sqlite.removeprefix("sqlite:///")
+    connection = apsw.Connection(path)
+    connection.execute("UPDATE meta SET value = 99 WHERE key = 'format'").fetchall()
+    connection.close()
+
+    for attempt in (
+        lambda: Saver(store=sqlite).get_tuple(CONFIG),
+        lambda: list(Saver(store=sqlite).list(CONFIG)),
+        lambda: Saver(store=sqlite).put(CONFIG, empty_checkpoint(), {}, {}),
+    ):
+        with pytest.raises(sf.SchemaMismatch, match="newer"):
+            attempt()
+
+
+LATER = """
+    import sys
+    import langchain_core.messages as lc
+    from langchain_core.messages import ai
+
+    class AIMessage(ai.AIMessage):
+        provider: str = "unknown"
+
+    if sys.argv[1] == "later":
+        lc.AIMessage = ai.AIMessage = AIMessage
+    import surefoot as sf
+    from langgraph.graph import END, START, MessagesState, StateGraph
+    from langgraph.checkpoint.base import empty_checkpoint
+    from surefoot.langgraph import Saver, guard
+    sf.configure(store=sys.argv[2])
+
+    @sf.step
+    def ask(messages):
+        print("model")
+        more = {"provider": "them"} if sys.argv[1] == "later" else {}
+        return lc.AIMessage("pay", id="a", tool_calls=[{"name": "pay", "args": {}, "id": "c"}], **more)
+
+    @sf.effect
+    def pay(message):
+        print("pay")
+        return "paid"
+
+    def node(state):
+        said = ask(state["messages"])
+        paid = pay(said)
+        if sys.argv[3] == "breaks":
+            raise SystemExit
+        return {"messages": [said, lc.ToolMessage(paid, tool_call_id="c", id="t")]}
+
+    builder = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node").add_edge("node", END)
+    app = guard(builder.compile(checkpointer=Saver()))
+    config = {"configurable": {"thread_id": "t"}}
+    first = [lc.HumanMessage("hi", id="h"), lc.AIMessage("yes?", id="b")]
+    given = {"messages": first} if sys.argv[3] == "breaks" else None
+    _, before, said, _ = app.invoke(given, config, durability="sync")["messages"]
+    print(sorted(before.model_fields_set), getattr(said, "provider", None), said.tool_calls[0]["name"])
+"""
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("before", "after"), [("now", "later"), ("later", "now")])
+def test_upgrade_of_the_messages_between_crash_and_resume_repeats_nothing(tmp_path, before, after):
+    """A new field of LangChain's messages: those that are on record are the same, for models, steps and effects."""
+    url = f"sqlite:///{tmp_path}/threads.db"
+
+    def process(*words):
+        command = [sys.executable, "-c", textwrap.dedent(LATER), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=200).stdout.splitlines()
+
+    assert process(before, url, "breaks") == ["model", "pay"]
+
+    provider = "them" if before == "later" else "unknown"
+    assert process(after, url, "goes on") == [f"['content', 'id'] {provider} pay"]
+
+
+def test_package_that_is_missing_is_named_with_the_command():
+    code = """
+        import importlib.metadata as m
+        real = m.version
+        def version(name):
+            if name == "langgraph-checkpoint":
+                raise m.PackageNotFoundError(name)
+            return real(name)
+        m.version = version
+        import surefoot as sf
+        try:
+            import surefoot.langgraph
+        except sf.UsageError as error:
+            print(error)
+    """
+    out = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    ).stdout
+
+    assert "needs langgraph-checkpoint, which is not installed" in out
+    assert "pip install 'surefoot[langgraph]'" in out
+
+
 def test_version_outside_of_the_tested_range_is_refused_before_anything_is_wrapped():
     code = """
         import importlib.metadata as m
@@ -269,8 +373,6 @@ def test_version_outside_of_the_tested_range_is_refused_before_anything_is_wrapp
         except sf.UsageError as error:
             print(error, "langgraph.checkpoint" in sys.modules)
     """
-    import textwrap
-
     out = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
     ).stdout

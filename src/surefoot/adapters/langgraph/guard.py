@@ -8,7 +8,7 @@ would begin anew with it, under other names, and do again what was done.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
@@ -17,9 +17,17 @@ from langgraph.types import Command
 
 import surefoot as sf
 from surefoot.adapters.langgraph.nodes import Host, is_question, no_exit, task_of
-from surefoot.adapters.langgraph.private import DEFAULT_BOUND, DURABILITY, INTERRUPT, SCRATCHPAD, TASK_ID
+from surefoot.adapters.langgraph.private import (
+    CHECKPOINT_MAP,
+    CHECKPOINT_NS,
+    DEFAULT_BOUND,
+    DURABILITY,
+    INTERRUPT,
+    SCRATCHPAD,
+    TASK_ID,
+)
 from surefoot.adapters.langgraph.saver import GUARDED, Saver, off_the_loop
-from surefoot.adapters.langgraph.unfinished import refuse_input
+from surefoot.adapters.langgraph.unfinished import Graph, has_lost, refuse_input, refuse_lost
 from surefoot.engine.seams import one_of
 from surefoot.errors import UsageError
 
@@ -117,21 +125,39 @@ class Entrance:
         self.saver = saver
         self._allows = on_new_input == "allow"
 
-    def enter(self, given: Any, config: RunnableConfig, durability: str | None) -> Any:
-        """What the graph is to be invoked with. An answer to one of our questions is recorded, and taken out of it."""
+    def enter(self, given: Any, config: RunnableConfig, durability: str | None, graph: Graph) -> tuple[Any, bool]:
+        """What the graph is to be invoked with, and whether the checkpoint that is named is only where it stands: then it is
+        not named to LangGraph. An answer to one of our questions is recorded, and taken out of what is given.
+        """
         named = config.get("configurable", {})
         if TASK_ID in named:
-            return given  # It is a part of another graph, and that one was looked at.
+            return given, False  # It is a part of another graph, and that one was looked at.
         if (durability or named.get(DURABILITY)) == "exit":
             raise no_exit()
         thread = named.get("thread_id")
-        if thread is None or given is None:
-            return given
-        if isinstance(given, Command) and given.resume is not None:
-            return self._answered(given, config)
-        if not self._allows and not named.get("checkpoint_id"):
-            refuse_input(self.saver, str(thread))
-        return given
+        if thread is None:
+            return given, False
+        goes_on = given is None or (isinstance(given, Command) and given.resume is not None)
+        stands = goes_on and self._stands(str(thread), named)
+        self._look(str(thread), graph, goes_on=goes_on, is_named=bool(named.get("checkpoint_id")) and not stands)
+        return self._answered(given, config) if goes_on and given is not None else given, stands
+
+    def _stands(self, thread: str, named: Mapping[str, Any]) -> bool:
+        """Whether the newest checkpoint is named: LangGraph would make a fork of it, under which nothing is found again."""
+        id_ = named.get("checkpoint_id")
+        if not id_ or named.get(CHECKPOINT_NS) or named.get(CHECKPOINT_MAP):
+            return False
+        newest = self.saver.newest_of(thread)
+        return newest is not None and newest.id == id_ and not has_lost(self.saver, thread, newest)
+
+    def _look(self, thread: str, graph: Graph, *, goes_on: bool, is_named: bool) -> None:
+        if is_named:
+            if not self._allows:
+                refuse_input(self.saver, thread, "a checkpoint that was named")
+        elif goes_on or self._allows:
+            refuse_lost(self.saver, thread, graph if goes_on and not self._allows else None)
+        else:
+            refuse_input(self.saver, thread)
 
     def _answered(self, given: Command[Any], config: RunnableConfig) -> Any:
         found = self.saver.get_tuple(config)
@@ -185,10 +211,19 @@ def _entered(
     if options.get("checkpoint_during") is False:
         durability = "exit"
     whole = ensure_config(merge_configs(graph.config, config))
-    given = getattr(graph, _MARK).enter(given, whole, durability)
+    asked = Graph(graph.nodes, lambda: graph.get_state(_unnamed(whole)).next)
+    given, stands = getattr(graph, _MARK).enter(given, whole, durability, asked)
     if TASK_ID in whole["configurable"]:
         return given, config
+    if stands and config is not None:
+        config = _unnamed(config)
     notes = {GUARDED: True}
     if getattr(given, "resume", None) is None:
         notes[_BRINGS_NO_ANSWER] = True
     return given, merge_configs(config, {"configurable": notes})
+
+
+def _unnamed(config: RunnableConfig) -> RunnableConfig:
+    """The same without a checkpoint: the newest is meant."""
+    named = {name: value for name, value in config.get("configurable", {}).items() if name != "checkpoint_id"}
+    return cast("RunnableConfig", {**config, "configurable": named})

@@ -23,7 +23,7 @@ from surefoot.adapters.langgraph import serde as codec
 from surefoot.adapters.langgraph.nodes import Host, Task, task_of
 from surefoot.adapters.langgraph.private import CHECKPOINTER, SCRATCHPAD
 from surefoot.adapters.langgraph.saver import Saver
-from surefoot.adapters.langgraph.unfinished import refuse_input
+from surefoot.adapters.langgraph.unfinished import refuse_input, refuse_lost
 from surefoot.adapters.policy import Tool
 from surefoot.adapters.records import jsonable, result_of
 from surefoot.adapters.waiting import waiting_for
@@ -39,6 +39,7 @@ _MOST_EXECUTIONS: Final = 1000
 
 # Without `guard`, nobody looks at what an agent is invoked with: new input is refused where it would be saved.
 Saver.on_input = staticmethod(refuse_input)  # type: ignore[method-assign]
+Saver.on_fallback = staticmethod(refuse_lost)  # type: ignore[method-assign]
 
 
 class Durable(AgentMiddleware[Any, Any]):

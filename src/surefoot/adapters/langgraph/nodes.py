@@ -51,9 +51,13 @@ class Task(NamedTuple):
 
     @property
     def labels(self) -> dict[str, str]:
-        """How the run is found by the thread, and by the task of the outermost graph that it is a part of."""
-        outermost = self.ns.partition("|")[0].rpartition(":")[2]
-        return {"thread": self.thread, "task": f"{self.checkpoints.get('', '')}/{outermost}"}
+        """How the run is found by the thread, and by the node and task of the outermost graph that it is a part of; and the
+        checkpoint of its own graph: if that is lost, the task is.
+        """
+        outermost = self.ns.partition("|")[0]
+        root = self.checkpoints.get("", "")
+        made_from = self.checkpoints.get("|".join(self.ns.split("|")[:-1]), root)
+        return {"thread": self.thread, "task": f"{root}/{outermost}", "checkpoint": made_from}
 
 
 def task_of(config: Mapping[str, Any]) -> Task | None:

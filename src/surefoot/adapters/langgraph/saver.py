@@ -43,6 +43,7 @@ R = TypeVar("R")
 _WORKERS: Final = 8
 _DELTA: Final = "counters_since_delta_snapshot"
 _STRATEGIES: Final = ("keep_latest", "delete")
+_BY_HAND: Final = ("update", "fork")
 
 
 GUARDED: Final = "__surefoot_guarded"
@@ -50,7 +51,7 @@ GUARDED: Final = "__surefoot_guarded"
 
 
 class Newest(NamedTuple):
-    """The newest checkpoint of the outermost graph of a thread."""
+    """Where the outermost graph of a thread stands: its newest checkpoint, or one that it stood at."""
 
     id: str
     settled: frozenset[str]
@@ -82,6 +83,10 @@ class Saver(BaseCheckpointSaver[Any]):
     @staticmethod
     def on_input(saver: Saver, thread: str) -> None:
         """Called before new input of a thread is saved. What records effects in nodes puts a check here (`middleware.py`)."""
+
+    @staticmethod
+    def on_fallback(saver: Saver, thread: str) -> None:
+        """The same, before anything is saved behind a checkpoint that was fallen back to."""
 
     def __repr__(self) -> str:
         return f"Saver({self._threads.where!r})"
@@ -197,19 +202,27 @@ class Saver(BaseCheckpointSaver[Any]):
         """Encoded now; written when it is called."""
         thread, ns, parent = _place(config)
         id_ = checkpoint["id"]
-        is_input = metadata.get("source") == "input" and parent and not ns and GUARDED not in config["configurable"]
+        source = metadata.get("source")
+        is_input = source == "input" and bool(parent) and not ns
+        is_looked_at = GUARDED in config["configurable"] or source in _BY_HAND
         with self._settling(thread, begins=True):
             state = codec.encode_checkpoint(checkpoint, self.serde, self._memory, (thread, ns))
             meta = codec.encode_meta(get_serializable_checkpoint_metadata(config, metadata), self.serde)
 
         def save() -> RunnableConfig:
             with self._settling(thread):
-                if is_input:
-                    self.on_input(self, thread)
+                if not is_looked_at:
+                    self._look(thread, is_input=is_input)
                 self._threads.save(thread, ns, id_, parent, state=state, meta=meta)
             return _config(thread, ns, id_)
 
         return save
+
+    def _look(self, thread: str, *, is_input: bool) -> None:
+        if is_input:
+            self.on_input(self, thread)
+        elif self._threads.fell_back(thread):
+            self.on_fallback(self, thread)
 
     @contextmanager
     def _settling(self, thread: str, *, begins: bool = False) -> Iterator[None]:
@@ -234,11 +247,30 @@ class Saver(BaseCheckpointSaver[Any]):
     def newest_of(self, thread: str) -> Newest | None:
         """Where the outermost graph of a thread stands. None: nothing was ever saved there."""
         found = self._threads.newest(thread, "")
-        if found is None:
-            return None
+        return None if found is None else self._place_of(found)
+
+    def left_behind(self, thread: str) -> Iterator[Newest]:
+        """The checkpoints that the newest one was put behind by hand (`update_state`), and not by the graph."""
+        found = self._threads.newest(thread, "")
+        if found is None or codec.decode_meta(found.meta, self.serde).get("source") not in _BY_HAND:
+            return
+        ids = {listed.id: listed for listed in self._threads.listed(thread) if not listed.ns}
+        for listed in _line(ids, found.id):
+            one = self._threads.load(listed)
+            if one is None:
+                return
+            yield self._place_of(one)
+            if codec.decode_meta(one.meta, self.serde).get("source") not in _BY_HAND:
+                return
+
+    def _place_of(self, found: Found) -> Newest:
         wrote = {one.task: codec.decode_writes(one.value, self.serde) for one in found.wrote}
         settled = frozenset(task for task, many in wrote.items() if any(number >= 0 for number, _, _ in many))
         return Newest(found.id, settled)
+
+    def lost(self, thread: str, ids: Collection[str]) -> set[str]:
+        """Which of these checkpoints were saved and cannot be read."""
+        return self._threads.unreadable(thread, ids)
 
     @property
     def store_url(self) -> str | None:

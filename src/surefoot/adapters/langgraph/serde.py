@@ -32,6 +32,7 @@ _INSIDE: Final = "$" + "[0]" * _LEVELS
 
 
 _CONTAINERS: Final = (dict, list)
+_SCALARS: Final = frozenset((str, int, float, bool, type(None)))
 _MOST_BYTES: Final = 64 * 1024 * 1024
 """So much of what was encoded is remembered."""
 
@@ -143,6 +144,11 @@ def _is_still(known: _Known, model: Any) -> bool:
     )
 
 
+def _kept(fields: dict[str, Any]) -> dict[str, Any]:
+    """A copy to compare with: values may be changed in place. Those that cannot be are shared: the same at a glance."""
+    return {name: value if type(value) in _SCALARS else load(dump(value)) for name, value in fields.items()}
+
+
 def _all_texts(raw: bytes) -> bool:
     return all(type(item) is str for item in load(raw))
 
@@ -178,8 +184,8 @@ class Memory:
         if raw is None:
             return None
         raw = raw[1:-1]
-        kept = load(dump([item.__dict__, item.__pydantic_extra__]))  # a copy: the original may be changed in place
-        known = (item, kept[0], set(item.__pydantic_fields_set__), kept[1], raw)
+        extra = item.__pydantic_extra__
+        known = (item, _kept(item.__dict__), set(item.__pydantic_fields_set__), extra and _kept(extra), raw)
         if _is_still(known, item):
             self._make_room(len(raw))
             self._models[id(item)] = known

@@ -64,7 +64,10 @@ def list_(
         output.tell(text.visible(f"no such runs in {operators.where(settings)}"))
         return
     now = time.time_ns() // 1000
-    paint.draw(listing.COLUMNS, [listing.row(one, now) for one, _ in found], flexible=(4,))
+    seen = [one for one, _ in found]
+    # Whoever names a thread wants to see its runs.
+    lines = [listing.row(one, now) for one in seen] if labels else listing.rows(seen, now, is_cut=len(seen) >= limit)
+    paint.draw(listing.COLUMNS, list(lines), flexible=(4,))
 
 
 def look(store: str | None, query: RunQuery) -> list[tuple[listing.Seen, IndexRow | None]]:

@@ -96,8 +96,8 @@ def flow(agent: Agent[Any, str], *, streamed: bool = False) -> Any:
     async def ticket(text: str) -> str:
         return (await agent.run(text, event_stream_handler=_watched if streamed else None)).output
 
-    def run() -> str:
-        return str(asyncio.run(ticket.run("r", "ticket 81")))
+    def run(run_id: str = "r") -> str:
+        return str(asyncio.run(ticket.run(run_id, "ticket 81")))
 
     return run
 

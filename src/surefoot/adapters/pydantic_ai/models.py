@@ -16,7 +16,7 @@ from pydantic_ai.durable_exec import DurableOperation, ModelRequestId, ModelRequ
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
 
 import surefoot.aio as sf
-from surefoot.adapters.pydantic_ai import loops
+from surefoot.adapters.pydantic_ai import loops, tracing
 from surefoot.adapters.records import jsonable
 from surefoot.adapters.waiting import waiting_for
 from surefoot.engine.seams import refused
@@ -64,6 +64,7 @@ async def request(agent: str, operation: Operation, params: ModelRequestParams) 
     with loop.entered(loop.agent):
         shown = _shown(operation.operation_id, params)
         recorded = await (acts if is_acting else asks_again)(said_in(params.messages), ask=ask, **shown)
+    tracing.answered()
     response = operation.result_codec.load(recorded)
     if isinstance(response, ModelResponse):
         loop.answered(_expected(params, response))
@@ -79,7 +80,9 @@ async def compact(agent: str, operation: Operation, params: Any) -> Any:
             return plain(operation, await operation.handler(params))
 
     with loop.entered(loop.agent):
-        return operation.result_codec.load(await compacts(said_in(params.request_context.messages), ask=ask))
+        recorded = await compacts(said_in(params.request_context.messages), ask=ask)
+    tracing.answered()
+    return operation.result_codec.load(recorded)
 
 
 async def cancel(agent: str, operation: Operation, params: Any) -> Any:
@@ -91,7 +94,9 @@ async def cancel(agent: str, operation: Operation, params: Any) -> Any:
             return plain(operation, await operation.handler(params))
 
     with loop.entered(loop.agent):
-        return operation.result_codec.load(await cancels(str(params.response.provider_response_id or ""), ask=ask))
+        recorded = await cancels(str(params.response.provider_response_id or ""), ask=ask)
+    tracing.answered()
+    return operation.result_codec.load(recorded)
 
 
 def plain(operation: Operation, value: Any, tidy: Callable[[Any], Any] = lambda found: found) -> Any:

@@ -28,7 +28,9 @@ def said(service: Any, company: str, text: str, *, streamed: bool) -> str:
             return str(found.choices[0].message.content)
         return "".join(each.choices[0].delta.content for each in found).strip()
     messages = [{"role": "user", "content": text}]
-    found = anthropic(service, Anthropic).messages.create(model="tiny", max_tokens=9, messages=messages, stream=streamed)
+    found = anthropic(service, Anthropic).messages.create(
+        model="tiny", max_tokens=9, messages=messages, stream=streamed
+    )
     if not streamed:
         return str(found.content[0].text)
     return "".join(each.delta.text for each in found if each.type == "content_block_delta")

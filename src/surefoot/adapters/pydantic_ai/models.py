@@ -22,8 +22,8 @@ from surefoot.adapters.records import jsonable, read_back
 from surefoot.adapters.waiting import waiting_for
 from surefoot.engine.seams import refused
 
-ACTING = frozenset({"code_execution", "image_generation", "mcp_server", "memory"})
-"""Hosted tools that change something, or reach somebody who may."""
+READING = frozenset({"advisor", "file_search", "tool_search", "web_fetch", "web_search", "x_search"})
+"""Hosted tools that only read. Any other changes something, or reaches somebody who may, or nobody has said what it does."""
 _OPTIONS: dict[str, Any] = {"name": "model", "noted": ("instructions", "model", "settings", "tools")}
 _FOR_EVER = 1_000_000
 """How often is decided where it is asked (`waiting.py`): the run is parked, and does not fail."""
@@ -58,7 +58,7 @@ async def cancels(response: str, ask: Ask) -> Any:
 async def request(agent: str, operation: Operation, params: ModelRequestParams) -> Any:
     """One model call, whole or streamed."""
     loop = loops.of(agent, params.run_context)
-    is_acting = any(tool.kind in ACTING for tool in params.model_request_parameters.native_tools)
+    is_acting = any(tool.kind not in READING for tool in params.model_request_parameters.native_tools)
     has_another = _has_another(params)
     proof: list[Any] = []
 

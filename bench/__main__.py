@@ -36,6 +36,7 @@ from tests.postgres import Server, serving
 ROOT = Path(__file__).resolve().parent.parent
 AGAINST_REF = ("w1", "w1e", "w2", "w2b_waits", "w2b_threads")
 REHEARSED = ("rehearsed", "rehearsed_async")
+AGENT_TURNS = ("agent_turn", "pydantic_turn")
 TRACED = (("w1", 1_020), ("w1e", 1_020), ("w2", 2_010))
 """Work whose fsyncs are counted, and of how many calls, with those of its warm-up."""
 VARIANTS, CONTENTS = ("results", "argument", "checkpoint"), ("text", "base64")
@@ -113,7 +114,7 @@ class Bench:
                 ("resume", ("w3", "w3b"), self._resume),
                 ("rehearsed", REHEARSED, self._rehearsed),
                 ("lone step", ("async_step",), self._lone_step),
-                ("agent turn", ("agent_turn",), self._agent_turn),
+                *((name.replace("_", " "), (name,), partial(self._agent_turn, name)) for name in AGENT_TURNS),
                 ("starts", ("w5_import", "w5_help", "w5_rss"), self._starts),
                 ("seals", ("seals",), self._seals),
                 ("looks", ("verify_large", "verify_small", "open_large", "open_many"), self._looks),
@@ -209,9 +210,9 @@ class Bench:
         self.rates["blocking_step_us"].append(figures["blocking"] * 1e6)
         self.rates["async_step_us"].append(figures["async"] * 1e6)
 
-    def _agent_turn(self) -> None:
+    def _agent_turn(self, name: str) -> None:
         with self._fresh() as folder:
-            self._keep("agent_turn", self._work("agent_turn", folder, module="bench.agents"))
+            self._keep(name, self._work(name, folder, module="bench.agents"))
 
     def _starts(self) -> None:
         """Programs are started in turn, so that a slow moment of the machine hits all of them."""

@@ -173,12 +173,16 @@ def _crowd(rates: Mapping[str, dict[str, float]]) -> str:
 
 
 def _agents(rates: Mapping[str, dict[str, float]]) -> str:
-    if "agent_turn_ms" not in rates:
+    if "agent_turn_ms" not in rates or "pydantic_turn_ms" not in rates:
         return ""
-    return f"""- **A turn of an agent** is one model call and one tool that acts: three durable writes. Recorded it takes
-  {_rate(rates["agent_turn_ms"])} ms longer than the {_rate(rates["agent_turn_bare_ms"])} ms of the OpenAI Agents SDK itself; three bare `INSERT`s with a commit each take
-  {_rate(rates["agent_turn_writes_ms"])} ms, a step and an effect without an agent {_rate(rates["agent_turn_calls_ms"])} ms. All are measured in turn in one process; model
-  and tool do nothing.
+    told = "; ".join(
+        f"{sdk}: {_rate(rates[f'{key}_ms'])} ms ({_rate(rates[f'{key}_cpu_ms'])} ms of CPU) beyond the "
+        f"{_rate(rates[f'{key}_bare_ms'])} ms of the framework itself, {_rate(rates[f'{key}_of_calls'])} × the "
+        f"{_rate(rates[f'{key}_calls_ms'])} ms of such calls without an agent, bare writes {_rate(rates[f'{key}_writes_ms'])} ms"
+        for key, sdk in (("agent_turn", "OpenAI Agents SDK"), ("pydantic_turn", "Pydantic AI"))
+    )
+    return f"""- **A turn of an agent** is one model call and one tool that acts: three durable writes; of Pydantic AI the model's
+  answer to it besides. {told}. All are measured in turn in one process; model and tool do nothing.
 """
 
 

@@ -65,11 +65,12 @@ def test_the_bare_loop_and_the_lone_steps_are_measured(tmp_path):
     assert set(work("lone_step", tmp_path)) == {"blocking", "async"}
 
 
-def test_a_turn_of_an_agent_is_measured_beside_the_same_without_us(tmp_path):
+@pytest.mark.parametrize("name", ["agent_turn", "pydantic_turn"])
+def test_a_turn_of_an_agent_is_measured_beside_the_same_without_us(name, tmp_path):
     """In one process and in turn: a ratio over two programs would measure the machine."""
-    figures = work("agent_turn", tmp_path, module="bench.agents")
+    figures = work(name, tmp_path, module="bench.agents")
 
-    assert set(figures) == {"ratio", "of_calls", "ms", "bare_ms", "calls_ms", "writes_ms"}
+    assert set(figures) == {"ratio", "of_calls", "ms", "bare_ms", "calls_ms", "writes_ms", "cpu_ms", "calls_cpu_ms"}
     assert figures["bare_ms"] > 0
     assert figures["writes_ms"] > 0
 

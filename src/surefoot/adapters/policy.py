@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 from surefoot.engine.seams import Backoff, Duration, OnCrash, one_of
 from surefoot.errors import UsageError
@@ -124,8 +125,19 @@ def unknown_names(tools: Mapping[str, Tool | str], known: Sequence[str]) -> Usag
 def effect_in(fn: Any, is_recorded: Callable[[Any], bool]) -> str:
     """The name of an effect or workflow that this function's code names; empty: none was found.
 
-    Inside of an effect it would be refused, when the outer intent is durable and cannot be taken back.
+    Inside of an effect it would be refused, when the outer intent is durable and cannot be taken back. It is looked for
+    once: frameworks offer the same tools in each run.
     """
+    looked = _looked.setdefault(fn, {}) if isinstance(fn, FunctionType) else {}
+    if is_recorded not in looked:
+        looked[is_recorded] = _effect_in(fn, is_recorded)
+    return looked[is_recorded]
+
+
+_looked: WeakKeyDictionary[FunctionType, dict[Callable[[Any], bool], str]] = WeakKeyDictionary()
+
+
+def _effect_in(fn: Any, is_recorded: Callable[[Any], bool]) -> str:
     home = _package(fn)
     seen, rest = set[int](), [fn]
     while rest and len(seen) < _MOST_LOOKED_AT:

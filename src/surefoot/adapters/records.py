@@ -9,11 +9,14 @@ it would send them, and the next call's arguments would differ between the first
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
-from surefoot.engine.seams import storable, warn_once
+from surefoot.adapters.versions import installed
+from surefoot.engine.seams import refused, storable, warn_once
 from surefoot.errors import ValueRejected
 
+MOST_TEXT: Final = 400
 _told: set[str] = set()
 
 
@@ -41,7 +44,7 @@ class Form:
             revived = self.revived(found)
             again = self._dumped(revived)
         except Exception as error:
-            raise ValueRejected(f"{self._name} does not come back from its plain form: {error}") from error
+            raise ValueRejected(f"{self._name} does not come back from its plain form: {_briefly(error)}") from error
         if again != found:
             raise ValueRejected(f"{self._name} comes back from its plain form as something else")
         return found, revived
@@ -50,7 +53,34 @@ class Form:
         return self._adapter.dump_python(value, mode="json", by_alias=True, exclude_unset=True, warnings=False)
 
     def revived(self, plain: Any) -> Any:
+        # In a rehearsal it may stand for an answer that is not known. It is looked into here: pydantic would try all its
+        # classes on it, and write each signal to stderr.
+        bool(plain)
         return self._adapter.validate_python(plain)
+
+    def from_record(self, plain: Any, what: str, packages: Iterable[str]) -> Any:
+        """As it comes back from a record, which another version of the framework may have made. `what`: whose answer it is."""
+        return read_back(lambda: self.revived(plain), what, packages)
+
+
+def read_back(read: Callable[[], Any], what: str, packages: Iterable[str]) -> Any:
+    """What `read` makes of a record. If nothing, the run stands still and keeps the record: nothing is asked for again."""
+    try:
+        return read()
+    except ValueError as error:  # pydantic's are ValueErrors
+        found = ", ".join(f"{package} {installed(package)}" for package in packages)
+        raise refused(
+            ValueRejected(
+                f"{what} is on record and cannot be read with {found}. The record is kept, and nothing was asked for again. Resume the "
+                f"run with the version that it was recorded with, or a later one: {_briefly(error)}"
+            )
+        ) from error
+
+
+def _briefly(error: BaseException) -> str:
+    """Pydantic has a line for each class that a value might have been: a hundred thousand characters of an event."""
+    text = str(error)
+    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}…"
 
 
 def jsonable(value: Any) -> Any:

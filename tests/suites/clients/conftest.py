@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -23,6 +25,8 @@ class Service:
         """Codes with which the next requests are refused."""
         self.nonsense: list[tuple[bytes, str]] = []
         """What the next requests get instead of an answer, and its type."""
+        self.deadly: set[int] = set()
+        """In the middle of the answers to these requests, counted from 1, the process that asked is killed."""
 
 
 def _chat(body: dict[str, Any]) -> dict[str, Any]:
@@ -98,6 +102,11 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             self.send_header("content-type", kind)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
+            if len(known.asked) in known.deadly:
+                self.wfile.write(body[: len(body) // 2])
+                self.wfile.flush()
+                os.kill(int(Path("pid").read_text()), signal.SIGKILL)
+                return
             self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:

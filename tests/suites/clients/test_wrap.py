@@ -165,6 +165,35 @@ def test_a_response_is_a_step_and_one_that_runs_hosted_code_an_effect(service):
     assert [(each.kind, each.on_crash) for each in sf.get_run("r").steps()] == [("step", ""), ("effect", "ask")]
 
 
+@pytest.mark.parametrize(
+    ("company", "tool", "kind"),
+    [
+        ("openai", {"type": "function", "name": "f"}, "step"),
+        ("openai", {"type": "web_search_preview_2025_03_11"}, "step"),
+        ("openai", {"type": "mcp", "server_label": "s", "server_url": "http://127.0.0.1"}, "effect"),
+        ("openai", {"type": "programmatic_tool_calling"}, "effect"),
+        ("anthropic", {"name": "f", "input_schema": {"type": "object"}}, "step"),
+        ("anthropic", {"type": "web_fetch_20260318", "name": "web_fetch"}, "step"),
+        ("anthropic", {"type": "code_execution_20260521", "name": "code_execution"}, "effect"),
+        ("anthropic", {"type": "browser_toolset_20260801", "name": "browser"}, "effect"),
+    ],
+)
+def test_a_hosted_tool_of_which_nobody_knows_what_it_does_may_act(service, company, tool, kind):
+    """It is a kind of tomorrow: asked again, it might act again."""
+
+    @sf.workflow
+    def wf() -> None:
+        if company == "openai":
+            openai(service).responses.create(model="tiny", input="a", tools=[tool])
+        else:
+            anthropic(service).messages.create(
+                model="tiny", max_tokens=9, messages=[{"role": "user", "content": "a"}], tools=[tool]
+            )
+
+    wf.run("r")
+    assert [each.kind for each in sf.get_run("r").steps()] == [kind]
+
+
 def test_a_service_that_is_away_is_asked_again_and_then_the_run_is_parked(service):
     client = openai(service)
     service.refusals = [503, 429, 500, 503, 502, 503]

@@ -1,4 +1,29 @@
-"""Killed at every place that matters, then resumed: no finished call again, each effect at most once or asked about."""
+"""Killed at every place that matters, then resumed: no finished call again, each effect at most once or asked about.
+
+| story | test |
+|---|---|
+| (a) in a model call, (g) in a streamed one | test_killed_in_a_model_call_it_is_asked_again_and_nothing_else |
+| (b) in a plain tool | test_killed_in_a_plain_tool_a_person_is_asked, test_killed_in_a_plain_tool_that_did_nothing_it_runs_again_once_told |
+| (c) in an effect that asks | test_killed_in_a_declared_effect_that_asks_a_person_is_asked |
+| (c) that may be retried, has a check, fails | test_killed_in_an_effect_that_may_be_retried_it_has_the_same_key, test_killed_in_an_effect_with_a_check_it_is_looked_up, test_killed_in_an_effect_that_fails_then_the_model_is_told |
+| (c) in a step | test_killed_in_a_tool_that_only_reads_it_reads_again |
+| (d) in one of three parallel tools | test_killed_in_one_of_three_parallel_tools_the_others_are_not_done_again |
+| (e) between outcome and model call | test_killed_between_an_outcome_and_the_next_model_call_the_tool_is_not_asked_again |
+| (f) while a question is open | test_killed_while_a_question_is_open_it_is_still_open |
+| (g) between two streamed turns | test_killed_between_two_streamed_turns_the_same_result_is_made |
+| (h) in a sub-agent, after a handoff | test_killed_in_a_sub_agent_what_it_did_is_not_done_again, test_killed_in_a_tool_of_a_sub_agent_a_person_is_asked, test_killed_after_a_handoff_the_other_agent_goes_on |
+| a time-out in a tool | test_a_time_out_of_a_tool_is_doubt, test_a_time_out_of_a_tool_that_reads_is_told_in_the_sdks_words |
+| a result that cannot be stored | test_a_result_that_cannot_be_stored_is_recorded_as_its_text |
+| a tool that raises | test_a_guard_clause_is_told_to_the_model_and_asks_nobody, test_any_other_exception_leaves_the_tool_in_doubt |
+| a denied approval | test_two_questions_of_parallel_tools_are_put_at_once |
+| started by two processes | test_a_process_that_starts_a_run_which_another_one_drives_waits_for_its_result, test_processes_that_start_a_run_at_the_same_moment_act_once |
+| a model that is down for an hour | test_a_model_that_is_down_for_an_hour_parks_the_run |
+| a reworded prompt, a renamed tool | test_a_reworded_prompt_does_not_strand_a_run_in_flight, test_a_renamed_tool_that_was_executed_is_a_stop_and_the_old_name_goes_on |
+| another version, another conversation | test_answers_of_another_version_are_read, test_a_conversation_that_differs_makes_no_tool_act_twice |
+| a context that a tool changes | test_what_a_tool_changes_in_the_context_is_there_on_replay |
+| preflight and plan of a run in flight | test_preflight_holds_a_run_in_flight_against_the_code, test_a_plan_of_a_run_in_flight_executes_nothing, test_processes.py |
+| PostgreSQL | test_postgres.py |
+"""
 
 from __future__ import annotations
 

@@ -599,6 +599,23 @@ def test_a_model_in_the_run_config_is_refused_before_anything_is_executed():
     assert traces() == []
 
 
+@pytest.mark.parametrize("where", ["input_guardrails", "output_guardrails"])
+def test_a_guardrail_in_the_run_config_is_refused_before_anything_is_executed(where):
+    """It may ask a model. After a crash that may say something else, when a tool has acted already."""
+
+    def judged(*_: Any) -> GuardrailFunctionOutput:
+        trace("judged")
+        return GuardrailFunctionOutput(output_info=None, tripwire_triggered=False)
+
+    guardrail = (
+        InputGuardrail(judged, run_in_parallel=False) if where == "input_guardrails" else OutputGuardrail(judged)
+    )
+    run = running(agent_with(look_at, call("look_at")), config=RunConfig(**{where: [guardrail]}))
+    with pytest.raises(sf.UsageError, match=rf"RunConfig\({where}=…\): judged is not recorded"):
+        run()
+    assert "model 0" not in traces()
+
+
 def test_a_bare_session_is_named_before_the_model_is_asked():
     run = running(agent_with(look_at, call("look_at")), session=SQLiteSession("s-1"))
     with pytest.raises(sf.UsageError, match=r"durable\.session"):

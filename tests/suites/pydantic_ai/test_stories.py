@@ -1,8 +1,36 @@
-"""Killed at every place that matters, then resumed: no finished call again, each effect at most once or asked about."""
+"""Killed at every place that matters, then resumed: no finished call again, each effect at most once or asked about.
+
+| story | test |
+|---|---|
+| (a) in a model call, (g) in a streamed one | test_killed_in_a_model_call_it_is_asked_again_and_nothing_else |
+| (b) in a plain tool | test_killed_in_a_plain_tool_a_person_is_asked, test_killed_in_a_plain_tool_that_did_nothing_it_runs_again_once_told |
+| (c) in an effect that asks | test_killed_in_a_declared_effect_that_asks_a_person_is_asked |
+| (c) that may be retried, has a check, fails | test_killed_in_an_effect_that_may_be_retried_it_has_the_same_key, test_killed_in_an_effect_with_a_check_it_is_looked_up, test_killed_in_an_effect_that_fails_then_the_agent_fails_as_it_always_did |
+| (c) in a step | test_killed_in_a_tool_that_only_reads_it_reads_again |
+| (d) in one of three parallel tools | test_killed_in_one_of_three_parallel_tools_the_others_are_not_done_again |
+| (e) between outcome and model call | test_killed_between_an_outcome_and_the_next_model_call_the_tool_is_not_asked_again |
+| (f) while a question is open | test_killed_while_a_question_is_open_it_is_still_open |
+| (g) between two streamed turns | test_killed_between_two_streamed_turns_the_same_result_is_made |
+| (h) in a sub-agent, after a handover | test_killed_in_a_sub_agent_what_it_did_is_not_done_again, test_killed_in_a_tool_of_a_sub_agent_a_person_is_asked, test_killed_after_one_agent_has_handed_over_to_another_the_other_goes_on |
+| a time-out in a tool | test_a_time_out_of_a_tool_is_doubt, test_a_time_out_of_a_tool_that_reads_is_told_in_the_frameworks_words |
+| a result that cannot be stored | test_a_result_that_cannot_be_stored_is_recorded_as_its_text |
+| a tool that raises | test_a_guard_clause_ends_the_run_as_ever_and_asks_nobody, test_any_other_exception_leaves_the_tool_in_doubt |
+| a denied approval | test_two_questions_of_parallel_tools_are_put_at_once |
+| started by two processes | test_the_same_run_started_by_two_processes_at_once_acts_once |
+| a model that is down for an hour | test_a_model_that_is_down_for_an_hour_parks_the_run |
+| a reworded prompt, a renamed tool | test_a_reworded_prompt_strands_nothing, test_a_renamed_tool_is_a_change_of_the_code |
+| another version, another conversation | test_answers_of_another_version_are_read, test_a_conversation_that_differs_makes_no_tool_act_twice |
+| deps that a tool changes | test_what_a_tool_changes_in_the_deps_is_there_on_replay |
+| preflight and plan of a run in flight | test_preflight_and_a_plan_ask_no_model, test_a_plan_of_a_run_in_flight_executes_nothing |
+| PostgreSQL | test_postgres.py |
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +39,8 @@ from pydantic_ai import Agent, RunContext, Tool
 import surefoot as sf
 import surefoot.aio as asf
 from surefoot.pydantic_ai import Durable
+from surefoot.store.open import close_all
+from surefoot.testing.children import in_child
 from tests.suites.pydantic_ai.stage import (
     Script,
     addresses,
@@ -96,8 +126,8 @@ def flow(agent: Agent[Any, str], *, streamed: bool = False) -> Any:
     async def ticket(text: str) -> str:
         return (await agent.run(text, event_stream_handler=_watched if streamed else None)).output
 
-    def run() -> str:
-        return str(asyncio.run(ticket.run("r", "ticket 81")))
+    def run(run_id: str = "r") -> str:
+        return str(asyncio.run(ticket.run(run_id, "ticket 81")))
 
     return run
 
@@ -148,6 +178,25 @@ def test_killed_in_a_plain_tool_that_did_nothing_it_runs_again_once_told():
 
     assert run() == "charged a 5"
     assert counted()["charge a"] == 2
+
+
+def test_killed_in_a_declared_effect_that_asks_a_person_is_asked():
+    """(c) The word under the decorator is the same as none at all: what it did is on record only when it has ended."""
+
+    @sf.effect
+    def pay(card: str) -> str:
+        trace(f"pay {card}")
+        return f"paid {card}"
+
+    run = flow(agent_of(answered(call("pay", 1, card="a")), pay))
+    killed_at("pay a", run)
+
+    for _ in range(2):
+        with pytest.raises(sf.InDoubt, match=r"\[call_1\]/pay#1"):
+            run()
+    sf.get_run("r").settle("[call_1]/pay#1", happened="paid a", by="ann")
+    assert run() == "paid a"
+    assert counted()["pay a"] == 1
 
 
 def test_killed_in_an_effect_that_may_be_retried_it_has_the_same_key():
@@ -320,13 +369,39 @@ def test_killed_after_one_agent_has_handed_over_to_another_the_other_goes_on():
     assert addresses()[:2] == ["[triage]/model#1", "[billing]/model#1"]
 
 
-def test_the_same_run_started_by_two_processes_acts_once():
-    """The second waits for the first, or finds it dead and is asked."""
+def test_a_run_that_another_process_has_ended_gives_its_result():
     run = flow(one_agent(call("charge", 1, card="a", cents=5)))
     in_process(run)
 
     assert run() == "charged a 5"
     assert counted()["charge a"] == 1
+
+
+def test_the_same_run_started_by_two_processes_at_once_acts_once():
+    """The card is charged while the second one comes: it waits for the first, and both have the same answer."""
+    os.mkfifo("gate")
+    os.mkfifo("here")
+
+    def slow_charge(card: str) -> str:
+        trace(f"charge {card}")
+        Path("here").write_text("here")
+        Path("gate").read_text()
+        return f"charged {card}"
+
+    run = flow(agent_of(answered(call("slow_charge", 1, card="a")), slow_charge))
+    close_all()
+    ends: list[Any] = []
+    both = [threading.Thread(target=lambda: ends.append(in_child(lambda _: run(), seconds=50))) for _ in range(2)]
+    both[0].start()
+    assert Path("here").read_text() == "here"
+    both[1].start()
+    Path("gate").write_text("go")
+    for one in both:
+        one.join()
+
+    assert [each.code for each in ends] == [0, 0], ends
+    assert run() == "charged a"
+    assert counted() == {"model 0": 1, "charge a": 1, "model 1": 1}
 
 
 def test_a_plan_of_a_run_in_flight_executes_nothing():

@@ -14,6 +14,19 @@ TABLE = Table(
         ),
         "messages.count_tokens": Method("anthropic.types:MessageTokensCount"),
     },
-    acting=frozenset({"code_execution", "mcp_toolset"}),
+    harmless=frozenset(
+        {
+            "function",
+            "custom",
+            "web_search",
+            "web_fetch",
+            "tool_search_tool_regex",
+            "tool_search_tool_bm25",
+            "bash",
+            "text_editor",
+            "memory",
+            "computer",
+        }
+    ),
     acting_arguments=frozenset({"mcp_servers", "container"}),
 )

@@ -17,5 +17,19 @@ TABLE = Table(
         "embeddings.create": Method("openai.types:CreateEmbeddingResponse"),
         "moderations.create": Method("openai.types:ModerationCreateResponse"),
     },
-    acting=frozenset({"code_interpreter", "mcp", "image_generation", "shell", "computer_use_hosted"}),
+    harmless=frozenset(
+        {
+            "function",
+            "custom",
+            "namespace",
+            "web_search",
+            "web_search_preview",
+            "file_search",
+            "tool_search",
+            "local_shell",
+            "apply_patch",
+            "computer",
+            "computer_use_preview",
+        }
+    ),
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from surefoot.adapters.versions import Range
 
+_DATE = re.compile(r"_20\d\d[\d_]*$")
 _WORDS_OF_OURS = frozenset({"system", "developer"})
 
 
@@ -33,14 +35,15 @@ class Table:
     extra: str
     tested: Range
     methods: Mapping[str, Method]
-    acting: frozenset[str]
-    """Beginnings of the types of hosted tools that act by themselves."""
+    harmless: frozenset[str]
+    """Types of tools that only read where the model runs, or that the caller itself carries out; without their dates. Of any
+    other nobody has said what it does: it may act."""
     acting_arguments: frozenset[str] = field(default_factory=frozenset)
 
     def acts(self, arguments: Mapping[str, Any]) -> bool:
         """Whether the answer may have acted by itself, where the model runs."""
-        types = (str(tool.get("type", "")) for tool in arguments.get("tools") or () if isinstance(tool, Mapping))
-        hosted = any(kind.startswith(tuple(self.acting)) for kind in types)
+        types = (_type(tool) for tool in arguments.get("tools") or ())
+        hosted = any(_DATE.sub("", kind) not in self.harmless for kind in types)
         return hosted or any(arguments.get(name) for name in self.acting_arguments)
 
 
@@ -64,6 +67,11 @@ def joined(conversation: Any, ours: list[Any]) -> Any:
     for place, each in ours:
         found.insert(place, each)
     return found
+
+
+def _type(tool: Any) -> str:
+    found = tool.get("type") if isinstance(tool, Mapping) else getattr(tool, "type", None)
+    return str(found or "function")
 
 
 def _is_ours(message: Any) -> bool:

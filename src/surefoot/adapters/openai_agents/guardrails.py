@@ -46,7 +46,7 @@ def recorded_output(guardrail: OutputGuardrail[Any]) -> OutputGuardrail[Any]:
 def _verdict(guardrail: Any, shown: Callable[[Any], Any]) -> Callable[..., Any]:
     fn, name = guardrail.guardrail_function, guardrail.get_name()
 
-    @sf.step(name=f"guardrail_{name}", ignore="judge")
+    @sf.step(name=f"guardrail_{name}", ignore="judge", on_change="keep")
     async def heard(given: Any, judge: Callable[[], Any]) -> Any:
         return await judge()
 

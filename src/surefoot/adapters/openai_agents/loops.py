@@ -108,14 +108,15 @@ def _check(config: RunConfig, agent: Agent[Any]) -> None:
                 f"crash. Give the agent the model: durable(agent.clone(model=…))."
             )
         )
-    loose = [each.get_name() for each in config.input_guardrails or [] if each.run_in_parallel]
-    if loose:
-        raise refused(
-            UsageError(
-                f"RunConfig(input_guardrails=…): {', '.join(loose)} runs beside the agent and is not recorded. Give it to the agent: "
-                "durable(agent.clone(input_guardrails=[…]))."
+    for where in ("input_guardrails", "output_guardrails"):
+        loose = [each.get_name() for each in getattr(config, where) or []]
+        if loose:
+            raise refused(
+                UsageError(
+                    f"RunConfig({where}=…): {', '.join(loose)} is not recorded, so that after a crash it may say something else. Give it "
+                    f"to the agent: durable(agent.clone({where}=[…]))."
+                )
             )
-        )
 
 
 def _check_session(session: Any) -> None:

@@ -1,6 +1,6 @@
 """Model calls: steps that are answered from the journal on replay, streamed or not.
 
-Compared on replay is the conversation. Instructions, model, settings and tools are noted: a reworded prompt must not strand
+Compared on replay is the conversation; an answer on record stays, whatever differs, and that is noted. Instructions, model, settings and tools are noted: a reworded prompt must not strand
 runs in flight; what the model said is history. An answer that may have acted by itself (hosted tools that run code or call
 servers) is an effect that asks.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import nullcontext, suppress
+from contextvars import ContextVar
 from typing import Any
 
 from agents import (
@@ -27,7 +28,7 @@ from agents.models.interface import Model, ModelTracing
 from openai.types.responses import ResponseOutputItemDoneEvent
 
 import surefoot.aio as sf
-from surefoot.adapters.openai_agents import loops, tracing
+from surefoot.adapters.openai_agents import PACKAGES, loops, tracing
 from surefoot.adapters.records import Form, jsonable
 from surefoot.adapters.waiting import waiting_for
 from surefoot.engine.seams import in_run, refused
@@ -36,18 +37,19 @@ RESPONSES, EVENTS, ANYTHING = Form(ModelResponse), Form(TResponseStreamEvent), F
 TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed", "error", "response.error"})
 ACTING: tuple[type, ...] = (HostedMCPTool, CodeInterpreterTool, ImageGenerationTool, ShellTool)
 _NOTED = ("instructions", "model", "settings", "tools", "handoffs", "previous_response_id", "conversation_id", "prompt")
-_OPTIONS: dict[str, Any] = {"name": "model", "noted": _NOTED, "ignore": "ask"}
+_OPTIONS: dict[str, Any] = {"name": "model", "noted": _NOTED}
 _FOR_EVER = 1_000_000
 """How often is decided where it is asked (`waiting.py`): the run is parked, and does not fail."""
 
 Ask = Callable[[Any, str | None], Awaitable[Any]]
+_asking: ContextVar[Ask] = ContextVar("surefoot_asking")
+"""How the model is asked that the step at hand is of."""
 
 
 async def _model(
     input: Any,  # noqa: A002 - as the SDK calls it, and as it is shown
     instructions: str | None,
     model: str,
-    ask: Ask,
     settings: Any = None,
     tools: Any = None,
     handoffs: Any = None,
@@ -55,10 +57,12 @@ async def _model(
     conversation_id: str | None = None,
     prompt: Any = None,
 ) -> Any:
-    return await ask(input, instructions)
+    return await _asking.get()(input, instructions)
 
 
-asks_again = sf.step(retries=_FOR_EVER, retry_on=(), **_OPTIONS)(_model)
+asks_again = sf.step(retries=_FOR_EVER, retry_on=(), on_change="keep", **_OPTIONS)(_model)
+"""`keep`: the tools that an answer has asked for are recorded under their own ids, so the engine does not see that it was acted on.
+Asked again, a model gives other ids, and everything would be done twice."""
 acts = sf.effect(on_crash="ask", **_OPTIONS)(_model)
 
 
@@ -105,18 +109,16 @@ class DurableModel(Model):
         if not in_run():
             return await asked(input, system_instructions)
 
-        proved: dict[str, Any] = {}
+        proof: list[Any] = []
 
         async def ask(conversation: Any, instructions: str | None) -> Any:
-            proved["plain"], proved["revived"] = self._proved(RESPONSES, await asked(conversation, instructions))
-            return proved["plain"]
+            proof[:] = self._proved(RESPONSES, await asked(conversation, instructions))
+            return proof[0]
 
         shown = _shown(system_instructions, self.inner, model_settings, tools, handoffs, previous_response_id,
                        conversation_id, prompt)  # fmt: skip
         plain = await self._recorded(input, shown, ask, is_acting=_acting(tools))
-        # The proof has made already what a replay makes of this record.
-        is_proved = bool(proved) and proved["plain"] == plain
-        response: ModelResponse = proved["revived"] if is_proved else RESPONSES.revived(plain)
+        response: ModelResponse = self._from_record(RESPONSES, plain, proof)
         _answered(response.output, handoffs)
         return response
 
@@ -150,16 +152,18 @@ class DurableModel(Model):
         shown = _shown(system_instructions, self.inner, model_settings, tools, handoffs, previous_response_id,
                        conversation_id, prompt)  # fmt: skip
         passing: asyncio.Queue[Any] = asyncio.Queue()
+        proof: list[Any] = []
 
         async def ask(conversation: Any, instructions: str | None) -> Any:
-            return await self._to_its_end(asked(conversation, instructions), passing.put_nowait)
+            proof[:] = await self._to_its_end(asked(conversation, instructions), passing.put_nowait)
+            return proof[0]
 
         # In a task of its own: an async generator has no context of its own in which a scope could be open.
         call = asyncio.create_task(self._recorded(input, shown, ask, is_acting=_acting(tools)))
         try:
             async for event in _passed(passing, call):
                 yield event
-            last: Any = EVENTS.revived(call.result())
+            last = self._from_record(EVENTS, call.result(), proof)
             _answered(getattr(getattr(last, "response", None), "output", ()), handoffs)
             yield last
         finally:
@@ -180,13 +184,20 @@ class DurableModel(Model):
             with waiting_for(f"the model of {self._agent}"):
                 return await ask(conversation, instructions)
 
-        with nullcontext() if loop is None else loop.entered(self._agent):
-            if is_acting:
-                found = await acts(conversation, ask=ask, **shown)
-            else:
-                found = await asks_again(conversation, ask=patient, **shown)
+        token = _asking.set(ask if is_acting else patient)
+        try:
+            with nullcontext() if loop is None else loop.entered(self._agent):
+                found = await (acts if is_acting else asks_again)(conversation, **shown)
+        finally:
+            _asking.reset(token)
         tracing.answered()
         return found
+
+    def _from_record(self, form: Form, plain: Any, proof: list[Any]) -> Any:
+        """`proof`: of an answer that was just given. It has made already what a replay makes of the record."""
+        if proof and proof[0] == plain:
+            return proof[1]
+        return form.from_record(plain, f"an answer of the model of {self._agent!r}", PACKAGES)
 
     def _proved(self, form: Form, answer: Any) -> tuple[Any, Any]:
         try:
@@ -198,8 +209,10 @@ class DurableModel(Model):
             )
             raise refused(sf.ValueRejected(why)) from error
 
-    async def _to_its_end(self, events: AsyncIterator[TResponseStreamEvent], pass_on: Callable[[Any], None]) -> Any:
-        """Pass on what comes, and return the last event in its plain form."""
+    async def _to_its_end(
+        self, events: AsyncIterator[TResponseStreamEvent], pass_on: Callable[[Any], None]
+    ) -> tuple[Any, Any]:
+        """Pass on what comes, and return the last event in its plain form, and as it comes back from that."""
         items: list[Any] = []
         async for event in events:
             if isinstance(event, ResponseOutputItemDoneEvent):
@@ -208,7 +221,7 @@ class DurableModel(Model):
                 response: Any = getattr(event, "response", None)
                 if event.type == "response.completed" and response is not None and not response.output and items:
                     response.output = items  # Some servers leave it empty. On replay nobody would know the items.
-                return self._proved(EVENTS, event)[0]
+                return self._proved(EVENTS, event)
             pass_on(event)
         raise ConnectionError("the stream of the model ended without its last event")
 

@@ -36,7 +36,7 @@ KEY = "surefoot/key"
 """Under this name the idempotency key of a call travels in the `_meta` of an MCP request."""
 _NEEDED = (
     "invoke_function_tool", "maybe_invoke_function_tool_failure_error_function", "set_function_tool_failure_error_function",
-    "default_tool_timeout_error_message", "_FailureHandlingFunctionToolInvoker",
+    "default_tool_timeout_error_message", "_FailureHandlingFunctionToolInvoker", "_get_function_tool_invoke_context",
 )  # fmt: skip
 versions.require_names(EXTRA, PACKAGES, [f"agents.tool.{name}" for name in _NEEDED if not hasattr(sdk, name)])
 
@@ -56,6 +56,9 @@ class Calling:
 
 
 _calling: ContextVar[Calling] = ContextVar("surefoot_calling")
+_INVOKED = inspect.Signature(
+    [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("context", "given")]
+)
 
 
 class DurableTool:
@@ -66,14 +69,20 @@ class DurableTool:
         self.said = said
         self._quiet = _without_failure_function(tool if sub is None else _with_agent(tool, sub))
         self._is_agent = sub is not None
+        self._is_narrow: bool | None = None
         if isinstance(said, Tool) and not self._is_agent and said.kind != "inline":
             self._call, self._approved = (_recorded(self, said, approve=approve) for approve in (said.approve, True))
         self.tool = self._wrapped()
 
     def _wrapped(self) -> FunctionTool:
         """As the SDK gets it: it asks nobody and has no time-out, since the recorded call has both."""
+
+        async def invoked(context, given):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - the SDK reads them at each call
+            return await self._invoke(context, given)
+
+        invoked.__signature__ = _INVOKED  # type: ignore[attr-defined]
         made = copy.copy(self.original)
-        made.on_invoke_tool = self._invoke
+        made.on_invoke_tool = invoked
         made.needs_approval = False
         made.timeout_seconds = None
         for field in ("tool_input_guardrails", "tool_output_guardrails"):
@@ -175,11 +184,19 @@ class DurableTool:
             impl = getattr(self._quiet.on_invoke_tool, "_invoke_tool_impl", None)
             if self.original._mcp_tool_binding is not None and isinstance(impl, functools.partial):
                 return await _with_key(impl)(context, given)
-            return await sdk.invoke_function_tool(function_tool=self._quiet, context=context, arguments=given)
+            return await self._quiet.on_invoke_tool(self._seen(context), given)
         except ModelBehaviorError as error:
             if _is_before_the_call(error):
                 raise InvalidArguments(str(error)) from error
             raise
+
+    def _seen(self, context: Any) -> Any:
+        """As the tool gets it: one that declares the narrower context gets that. The SDK finds it out at each call."""
+        if self._is_narrow is None or self._is_narrow:
+            found = sdk._get_function_tool_invoke_context(self._quiet, context)
+            self._is_narrow = found is not context
+            return found
+        return context
 
     async def _told(self, context: Any, error: Exception) -> Any:
         """What the model is told of a failure, in the SDK's own words; or the failure, if it wants that."""

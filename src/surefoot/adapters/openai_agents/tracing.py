@@ -1,36 +1,28 @@
-"""Spans of the SDK: what a replay only repeats is not exported again.
+"""Spans of the SDK: what a replay only repeats is not exported again (`adapters/spans.py`).
 
-On replay the SDK's loop goes through every turn once more, and makes a span for each turn, tool and guardrail, although the
-journal answers. So a span that is made in a run is held back until something in it is really executed; then it goes on to
-the SDK's processors, with those around it. One that ends with nothing but recorded answers in it goes nowhere.
-
-A span in which nothing was asked for at all (a handoff, arguments that the SDK refuses) does what the one around it does.
+The SDK gives each span and each trace the processors that it is for. In a run, something stands in between.
 """
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from agents.tracing import TracingProcessor, get_current_span, get_trace_provider
 
-from surefoot.engine.seams import Observer, hear, in_run, replays
+from surefoot.adapters import spans
+from surefoot.engine.seams import in_run
 
 _HELD = "_surefoot_held"
-_releasing = threading.RLock()
 
 
-class Held(TracingProcessor):
+class Held(spans.Held, TracingProcessor):
     """Stands between one span, or one trace, and the processors that it is for."""
 
     def __init__(self, made: Any, around: Held | None) -> None:
+        super().__init__(around)
         self._to: TracingProcessor = made._processor
-        self._around = around
-        self._is_rehearsed = replays()
         self._is_trace = not hasattr(made, "span_id")
         self._begun: Any = None
-        self._is_released = False
-        self._is_answered = False
 
     def on_trace_start(self, trace: Any) -> None:
         self._begin(trace)
@@ -50,60 +42,23 @@ class Held(TracingProcessor):
     def force_flush(self) -> None:
         self._to.force_flush()
 
+    def begin(self) -> None:
+        if self._begun is not None:
+            self._tell("start", self._begun)
+
     def _begin(self, made: Any) -> None:
         self._begun = made
-        if self._is_released:
-            self._tell("start", made)
+        if self.is_released:
+            self.begin()
 
     def _end(self, made: Any) -> None:
-        if self._goes_on():
+        if self.goes_on():
             self.release()
             self._tell("end", made)
         self._begun = None
 
     def _tell(self, what: str, made: Any) -> None:
         getattr(self._to, f"on_{'trace' if self._is_trace else 'span'}_{what}")(made)
-
-    def _goes_on(self) -> bool:
-        at: Held | None = self
-        while at is not None:
-            if at._is_released:
-                return True
-            if at._is_answered or at._is_rehearsed:
-                return False
-            at = at._around
-        return True
-
-    def release(self) -> None:
-        """Something in it is executed."""
-        with _releasing:  # Blocking calls side by side may be the first in a span, each in its thread.
-            if self._is_released:
-                return
-            self._is_released = True
-            if self._around is not None:
-                self._around.release()
-            if self._begun is not None:
-                self._tell("start", self._begun)
-
-    def answer(self) -> None:
-        """Something in it came from the journal."""
-        at: Held | None = self
-        while at is not None:
-            at._is_answered = True
-            at = at._around
-
-
-class _Live(Observer):
-    """The engine tells of calls that are really made, where they are made. Of a replay it tells nothing."""
-
-    def call_began(self, call: Any) -> None:
-        held = _here()
-        if held is not None:
-            held.release()
-
-
-_live = _Live()
-_hearing: list[Observer] = []
 
 
 def answered() -> None:
@@ -133,9 +88,7 @@ def hold_back() -> None:
 
 def _held(made: Any, around: Held | None) -> Any:
     if in_run() and isinstance(getattr(made, "_processor", None), TracingProcessor):
-        if not _hearing:
-            _hearing.append(_live)
-            hear(_live)
+        spans.listen(_here)
         made._processor = Held(made, around)
     return made
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from pydantic_core import to_jsonable_python
 
 import surefoot.aio as sf
 from surefoot.adapters.policy import ASKS, READS, REPEATS
-from surefoot.adapters.pydantic_ai import loops, models
+from surefoot.adapters.pydantic_ai import loops, models, tracing
 from surefoot.adapters.pydantic_ai.tools import Tools, recording
 from surefoot.engine.seams import in_run
 
@@ -116,10 +117,11 @@ class Backend(DurableOperationBackend[Any]):
 
         recorded = recording(name or type(named).__name__, self._tools.named(name) or said, body)
         arguments = {"arguments": to_jsonable_python(shown, fallback=lambda other: type(other).__name__)}
-        if not loop.is_here():
-            return operation.result_codec.load(await recorded(**arguments))  # Of a hook of a tool call, in its scope.
-        with loop.entered(loop.agent):
-            return operation.result_codec.load(await recorded(**arguments))
+        # Of a hook of a tool call, it is in that one's scope.
+        with loop.entered(loop.agent) if loop.is_here() else nullcontext():
+            found = await recorded(**arguments)
+        tracing.answered()
+        return operation.result_codec.load(found)
 
     async def _discovered(self, operation: Operation, params: Any) -> Any:
         """Which tools there are, and what they say of themselves: what it was while the run lasts."""
@@ -131,7 +133,9 @@ class Backend(DurableOperationBackend[Any]):
                 return models.plain(operation, await operation.handler(params))
 
         with loop.entered(f"{loop.agent}.{self._toolset}"):
-            return operation.result_codec.load(await (_tools_of if is_list else _instructions_of)(ask=ask))
+            found = await (_tools_of if is_list else _instructions_of)(ask=ask)
+        tracing.answered()
+        return operation.result_codec.load(found)
 
 
 def _set(fields: dict[str, Any]) -> dict[str, Any]:

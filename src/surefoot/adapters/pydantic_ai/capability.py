@@ -25,7 +25,7 @@ from pydantic_ai.toolsets import AbstractToolset, ExternalToolset, FunctionTools
 import surefoot.aio as sf
 from surefoot.adapters import versions
 from surefoot.adapters.policy import Tool
-from surefoot.adapters.pydantic_ai import EXTRA, PACKAGES, keys, loops, models
+from surefoot.adapters.pydantic_ai import EXTRA, PACKAGES, keys, loops, models, tracing
 from surefoot.adapters.pydantic_ai.backend import Backend
 from surefoot.adapters.pydantic_ai.tools import WORD, Tools, leaves
 from surefoot.engine.seams import Strand, in_run, refused, replays
@@ -66,6 +66,7 @@ class Durable(BaseDurabilityCapability[AgentDepsT]):
         name: str | None = None,
     ) -> None:
         super().__init__(models=models, event_stream_handler=event_stream_handler, name=name)
+        tracing.hold_back()
         self._given, self._hints = dict(tools or {}), hints
         self._tools = Tools("", self._given, hints=hints)
         for each in self._given:

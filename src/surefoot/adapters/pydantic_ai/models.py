@@ -1,6 +1,6 @@
 """Model calls: steps that are answered from the journal on replay, streamed or not.
 
-Compared on replay is what was said. Instructions, model, settings and tools are noted: a reworded prompt must not strand
+Compared on replay is what was said; an answer on record stays, whatever differs, and that is noted. Instructions, model, settings and tools are noted: a reworded prompt must not strand
 runs in flight. So are times and ids of messages, which are new on every replay. An answer that may have acted by itself
 (hosted tools that run code or call servers) is an effect that asks.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 from pydantic_ai.capabilities import ModelFallback
@@ -16,31 +17,35 @@ from pydantic_ai.durable_exec import DurableOperation, ModelRequestId, ModelRequ
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
 
 import surefoot.aio as sf
-from surefoot.adapters.pydantic_ai import loops
-from surefoot.adapters.records import jsonable
+from surefoot.adapters.pydantic_ai import PACKAGES, loops, tracing
+from surefoot.adapters.records import jsonable, read_back
 from surefoot.adapters.waiting import waiting_for
 from surefoot.engine.seams import refused
 
-ACTING = frozenset({"code_execution", "image_generation", "mcp_server", "memory"})
-"""Hosted tools that change something, or reach somebody who may."""
-_OPTIONS: dict[str, Any] = {"name": "model", "noted": ("instructions", "model", "settings", "tools"), "ignore": "ask"}
+READING = frozenset({"advisor", "file_search", "tool_search", "web_fetch", "web_search", "x_search"})
+"""Hosted tools that only read. Any other changes something, or reaches somebody who may, or nobody has said what it does."""
+_OPTIONS: dict[str, Any] = {"name": "model", "noted": ("instructions", "model", "settings", "tools")}
 _FOR_EVER = 1_000_000
 """How often is decided where it is asked (`waiting.py`): the run is parked, and does not fail."""
 _UNSAID = frozenset({"timestamp", "part_kind"})
 
 Ask = Callable[[], Awaitable[Any]]
+_asking: ContextVar[Ask] = ContextVar("surefoot_pydantic_ai_asking")
+"""How the model is asked that the step at hand is of."""
 Operation = DurableOperation[Any, Any, Any]
 
 
-async def _model(messages: Any, instructions: str, model: str, settings: Any, tools: list[str], ask: Ask) -> Any:
-    return await ask()
+async def _model(messages: Any, instructions: str, model: str, settings: Any, tools: list[str]) -> Any:
+    return await _asking.get()()
 
 
-asks_again = sf.step(retries=_FOR_EVER, retry_on=(), **_OPTIONS)(_model)
+asks_again = sf.step(retries=_FOR_EVER, retry_on=(), on_change="keep", **_OPTIONS)(_model)
+"""`keep`: the tools that an answer has asked for are recorded under their own ids, so the engine does not see that it was acted on.
+Asked again, a model gives other ids, and everything would be done twice."""
 acts = sf.effect(on_crash="ask", **_OPTIONS)(_model)
 
 
-@sf.step(name="compact", ignore="ask")
+@sf.step(name="compact", ignore="ask", on_change="keep")
 async def compacts(messages: Any, ask: Ask) -> Any:
     return await ask()
 
@@ -53,18 +58,31 @@ async def cancels(response: str, ask: Ask) -> Any:
 async def request(agent: str, operation: Operation, params: ModelRequestParams) -> Any:
     """One model call, whole or streamed."""
     loop = loops.of(agent, params.run_context)
-    is_acting = any(tool.kind in ACTING for tool in params.model_request_parameters.native_tools)
+    is_acting = any(tool.kind not in READING for tool in params.model_request_parameters.native_tools)
     has_another = _has_another(params)
+    proof: list[Any] = []
 
     async def ask() -> Any:
         patience = nullcontext() if is_acting or has_another else waiting_for(f"the model of {loop.agent}")
         with patience, durable_unit_scope():
-            return plain(operation, await operation.handler(params), _tidy)
+            proof[:] = _proved(operation, await operation.handler(params), _tidy)
+            return proof[0]
 
-    with loop.entered(loop.agent):
-        shown = _shown(operation.operation_id, params)
-        recorded = await (acts if is_acting else asks_again)(said_in(params.messages), ask=ask, **shown)
-    response = operation.result_codec.load(recorded)
+    token = _asking.set(ask)
+    try:
+        with loop.entered(loop.agent):
+            shown = _shown(operation.operation_id, params)
+            recorded = await (acts if is_acting else asks_again)(said_in(params.messages), **shown)
+    finally:
+        _asking.reset(token)
+    tracing.answered()
+    # The proof has made already what a replay makes of this record.
+    is_proved = bool(proof) and proof[0] == recorded
+    response = (
+        proof[1]
+        if is_proved
+        else read_back(lambda: operation.result_codec.load(recorded), f"an answer of the model of {agent!r}", PACKAGES)
+    )
     if isinstance(response, ModelResponse):
         loop.answered(_expected(params, response))
         settle_times([*params.messages, response], params.run_context.run_id)
@@ -79,7 +97,9 @@ async def compact(agent: str, operation: Operation, params: Any) -> Any:
             return plain(operation, await operation.handler(params))
 
     with loop.entered(loop.agent):
-        return operation.result_codec.load(await compacts(said_in(params.request_context.messages), ask=ask))
+        recorded = await compacts(said_in(params.request_context.messages), ask=ask)
+    tracing.answered()
+    return operation.result_codec.load(recorded)
 
 
 async def cancel(agent: str, operation: Operation, params: Any) -> Any:
@@ -91,16 +111,24 @@ async def cancel(agent: str, operation: Operation, params: Any) -> Any:
             return plain(operation, await operation.handler(params))
 
     with loop.entered(loop.agent):
-        return operation.result_codec.load(await cancels(str(params.response.provider_response_id or ""), ask=ask))
+        recorded = await cancels(str(params.response.provider_response_id or ""), ask=ask)
+    tracing.answered()
+    return operation.result_codec.load(recorded)
 
 
 def plain(operation: Operation, value: Any, tidy: Callable[[Any], Any] = lambda found: found) -> Any:
     """As it is recorded, with the proof that it comes back as it is."""
+    return _proved(operation, value, tidy)[0]
+
+
+def _proved(operation: Operation, value: Any, tidy: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """As it is recorded, and as it comes back from that."""
     whole = operation.result_codec.dump(value)
     found = tidy(whole)
-    if operation.result_codec.dump(operation.result_codec.load(found)) != whole:
+    revived = operation.result_codec.load(found)
+    if operation.result_codec.dump(revived) != whole:
         raise refused(sf.ValueRejected(f"{type(value).__name__} comes back from its plain form as something else"))
-    return found
+    return found, revived
 
 
 def _tidy(response: dict[str, Any]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ import surefoot.aio as sf
 from surefoot.adapters import calls, policy
 from surefoot.adapters.contexts import Shared
 from surefoot.adapters.policy import Tool
-from surefoot.adapters.pydantic_ai import loops
+from surefoot.adapters.pydantic_ai import loops, tracing
 from surefoot.adapters.records import result_of
 from surefoot.engine.seams import Declared, Strand, declared, refused, storable
 
@@ -137,6 +137,7 @@ class Tools:
             raise ModelRetry(f"Timed out after {known.timeout} seconds.") from None  # The framework's own words.
         finally:
             _calling.reset(token)
+            tracing.answered()
         return _revived(operation, loop.turn.shared.delivered(params.ctx.deps, recorded, known.name))
 
     async def _as_declared(self, operation: Operation, params: Params, known: Known, shared: Shared) -> Any:
@@ -146,7 +147,10 @@ class Tools:
         with shared.unchanged(
             params.ctx.deps, is_given=known.sees_deps, tool=known.name, kind=known.said.kind, under="@agent.tool"
         ):
-            return await operation.handler(params)
+            try:
+                return await operation.handler(params)
+            finally:
+                tracing.answered()
 
     async def validate(self, operation: Operation, params: Params) -> Any:
         """What a tool's own validator makes of the arguments, in the scope of the call's id."""
@@ -164,6 +168,7 @@ class Tools:
                 recorded = await call(**_plain_arguments(params.tool_args))
         finally:
             strand.join()
+            tracing.answered()
         return _revived(operation, shared.delivered(params.ctx.deps, recorded, name))
 
     def _known(self, operation: Operation, params: Params, name: str) -> Known:

@@ -18,14 +18,16 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 
 _NO_CHILDREN = frozenset(
     ("ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment", "level", "module", "is_async", "conversion",
-     "type_params", "asname", "returns", "annotation", "type_ignores", "simple", "name", "names", "rest"),
+     "type_params", "asname", "returns", "annotation", "type_ignores", "simple", "names", "rest", "kwd_attrs", "str"),
 )  # fmt: skip
 _FIELDS = {
     cls: tuple(name for name in cls._fields if name not in _NO_CHILDREN)
     for cls in vars(ast).values()
     if isinstance(cls, type) and issubclass(cls, ast.AST)
 }
-_FIELDS[ast.Constant] = ()
+_FIELDS[ast.Constant] = _FIELDS[ast.MatchSingleton] = ()
+for _named in (ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.alias):
+    _FIELDS[_named] = tuple(name for name in _FIELDS[_named] if name != "name")
 _FIELDS[ast.arguments] = ("defaults", "kw_defaults")
 
 

@@ -17,7 +17,9 @@ def changed_lines(ref: str, root: Path) -> dict[str, set[int]]:
         raise UsageError(f"--diff {ref}: that is no commit.")
     found: dict[str, set[int]] = {}
     path = ""
-    for line in _git(root, "diff", "--unified=0", "--no-color", "--no-ext-diff", "--relative", "--no-prefix", ref, "--").splitlines():
+    for line in _git(
+        root, "diff", "--unified=0", "--no-color", "--no-ext-diff", "--relative", "--no-prefix", ref, "--"
+    ).splitlines():
         if line.startswith("+++ "):
             path = line[4:].strip('"').rstrip("\t")
         elif (place := _PLACE.match(line)) is not None:
@@ -30,7 +32,9 @@ def changed_lines(ref: str, root: Path) -> dict[str, set[int]]:
 
 def _git(root: Path, *words: str) -> str:
     try:
-        ended = subprocess.run(["git", "-c", "core.quotepath=off", *words], cwd=root, capture_output=True, text=True, check=False)  # noqa: S603, S607 - git is asked, with words of our own
+        ended = subprocess.run(
+            ["git", "-c", "core.quotepath=off", *words], cwd=root, capture_output=True, text=True, check=False
+        )
     except OSError as error:
         raise UsageError(f"--diff needs git: {error.strerror}") from error
     if ended.returncode:

@@ -109,7 +109,10 @@ def _explain(code: str, form: str) -> int:
 
 
 def _facts(rule: Any) -> dict[str, str]:
-    return {name: getattr(rule, name) for name in ("code", "name", "severity", "preview", "says", "why", "cure", "quiet", "bad", "good")}
+    return {
+        name: getattr(rule, name)
+        for name in ("code", "name", "severity", "preview", "says", "why", "cure", "quiet", "bad", "good")
+    }
 
 
 def _rules(form: str) -> int:
@@ -128,4 +131,6 @@ def _keep_changed(seen: Seen, ref: str, chosen: Selection) -> None:
     from surefoot.cli.changed_lines import changed_lines
 
     changed = changed_lines(ref, chosen.root)
-    seen.findings = [one for one in seen.findings if not changed.get(one.path, set()).isdisjoint(range(one.line, one.end_line + 1))]
+    seen.findings = [
+        one for one in seen.findings if not changed.get(one.path, set()).isdisjoint(range(one.line, one.end_line + 1))
+    ]

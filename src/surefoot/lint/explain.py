@@ -10,7 +10,11 @@ from surefoot.lint.rules import ALL
 
 FAMILIES = (
     ("SF1", "Code that keeps its own checkpoints", "No surefoot is needed for these."),
-    ("SF2", "Between the calls of a surefoot workflow", "The code between calls runs again at every resume; helpers of the module are read too, three calls deep."),
+    (
+        "SF2",
+        "Between the calls of a surefoot workflow",
+        "The code between calls runs again at every resume; helpers of the module are read too, three calls deep.",
+    ),
     ("SF3", "What is declared as what", "A step may be repeated, an effect may not, a check only looks."),
     ("SF4", "LangGraph", "A node starts again from its top when it is resumed."),
     ("SF5", "Temporal and DBOS", "Workflows are replayed; activities are tried again for ever unless told otherwise."),
@@ -47,8 +51,29 @@ def rules_of_the_page() -> str:
 
 
 def _section(rule: Rule) -> list[str]:
-    lines = [f"### {rule.code}", "", f"**{rule.name}** ({rule.severity}). It says: *{rule.message('…')}*", "", rule.why, ""]
+    lines = [
+        f"### {rule.code}",
+        "",
+        f"**{rule.name}** ({rule.severity}). It says: *{rule.message('…')}*",
+        "",
+        rule.why,
+        "",
+    ]
     lines += [f"**Cure.** {rule.cure}", "", f"**Quiet when:** {rule.quiet}", ""]
     if rule.preview:
         lines += [f"**Only with `--preview`:** {rule.preview}", ""]
-    return [*lines, "Bad:", "", "```py", rule.bad.rstrip(), "```", "", "Good:", "", "```py", rule.good.rstrip(), "```", ""]
+    return [
+        *lines,
+        "Bad:",
+        "",
+        "```py",
+        rule.bad.rstrip(),
+        "```",
+        "",
+        "Good:",
+        "",
+        "```py",
+        rule.good.rstrip(),
+        "```",
+        "",
+    ]

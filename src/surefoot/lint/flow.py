@@ -16,17 +16,22 @@ from surefoot.lint.roles import Roles
 from surefoot.lint.vocabulary import CLEANUP, Act, Vocabulary, is_chance, is_clock, source_name
 
 STATE = frozenset(
-    "checkpoint checkpoints ckpt ckpts state states progress snapshot snapshots resume resumption cursor watermark "
-    "checkpointer bookmark completed processed".split()
+    ["checkpoint", "checkpoints", "ckpt", "ckpts", "state", "states", "progress", "snapshot", "snapshots", "resume", "resumption", "cursor", "watermark", "checkpointer", "bookmark", "completed", "processed"]
 )
 HANDLERS = (ast.Try, ast.TryStar)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_LOG_METHODS = frozenset("debug info warning warn error exception critical log print echo secho write_line trace success notice msg".split())
-_LOG_OWNERS = frozenset("log logger logging logs console rich click typer structlog loguru _log _logger lg tqdm progress_bar activity_logger".split())
+_LOG_METHODS = frozenset(
+    ["debug", "info", "warning", "warn", "error", "exception", "critical", "log", "print", "echo", "secho", "write_line", "trace", "success", "notice", "msg"]
+)
+_LOG_OWNERS = frozenset(
+    ["log", "logger", "logging", "logs", "console", "rich", "click", "typer", "structlog", "loguru", "_log", "_logger", "lg", "tqdm", "progress_bar", "activity_logger"]
+)
 _BROAD = frozenset(("Exception", "BaseException"))
 _TIME_FORMAT = re.compile(r"%[-#]?[HIMSfpcXTsRr]")
-_RETRY_WORDS = frozenset("retry retries retrying retryable retrier backoff attempts attempt retried redo".split())
-_COUNTERS = frozenset("attempt attempts try tries trial trials retry retries retried n i _ k count counter left remaining delay delays backoff wait pause sleep failures tried errors again".split())
+_RETRY_WORDS = frozenset(["retry", "retries", "retrying", "retryable", "retrier", "backoff", "attempts", "attempt", "retried", "redo"])
+_COUNTERS = frozenset(
+    ["attempt", "attempts", "try", "tries", "trial", "trials", "retry", "retries", "retried", "n", "i", "_", "k", "count", "counter", "left", "remaining", "delay", "delays", "backoff", "wait", "pause", "sleep", "failures", "tried", "errors", "again"]
+)
 IDEMPOTENT = re.compile(
     r"idempot|on\s+conflict|dedup|client_?token|client_?request_?token|upsert|if-none-match|if-match|or\s+ignore|on\s+duplicate"
     r"|request_?id\b.*header|not\s+exists",
@@ -82,7 +87,9 @@ class Look:
         while changed:
             changed = False
             for name, values in function.assigned.items():
-                if name not in found and any(value is not None and self._is_temporary(value, function, found) for value in values):
+                if name not in found and any(
+                    value is not None and self._is_temporary(value, function, found) for value in values
+                ):
                     found.add(name)
                     changed = True
             for assign in function.all(ast.Assign):
@@ -118,7 +125,11 @@ class Look:
             case ast.JoinedStr(values=values):
                 return any(self.fresh(value, function, depth + 1) for value in values)
             case ast.FormattedValue(value=value, format_spec=spec):
-                text = "".join(str(one.value) for one in spec.values if isinstance(one, ast.Constant)) if isinstance(spec, ast.JoinedStr) else ""
+                text = (
+                    "".join(str(one.value) for one in spec.values if isinstance(one, ast.Constant))
+                    if isinstance(spec, ast.JoinedStr)
+                    else ""
+                )
                 if "%" in text and not _TIME_FORMAT.search(text):
                     return False
                 return self.fresh(value, function, depth + 1)
@@ -144,14 +155,46 @@ class Look:
         if isinstance(node.func, ast.Attribute):
             if name == "strftime" and node.args and isinstance(node.args[0], ast.Constant):
                 formatted = str(node.args[0].value)
-                return bool(_TIME_FORMAT.search(formatted)) and (meaning == "time.strftime" or self.fresh(node.func.value, function, depth + 1))
+                return bool(_TIME_FORMAT.search(formatted)) and (
+                    meaning == "time.strftime" or self.fresh(node.func.value, function, depth + 1)
+                )
             if name in ("date", "toordinal", "weekday", "isocalendar", "date_string"):
                 return False
             if name in ("format", "join"):
-                return any(self.fresh(one, function, depth + 1) for one in (*node.args, *(one.value for one in node.keywords)))
-            if name in ("isoformat", "timestamp", "hex", "replace", "lower", "upper", "decode", "encode", "astimezone", "strip", "urn", "total_seconds", "hexdigest", "time", "removeprefix"):
+                return any(
+                    self.fresh(one, function, depth + 1) for one in (*node.args, *(one.value for one in node.keywords))
+                )
+            if name in (
+                "isoformat",
+                "timestamp",
+                "hex",
+                "replace",
+                "lower",
+                "upper",
+                "decode",
+                "encode",
+                "astimezone",
+                "strip",
+                "urn",
+                "total_seconds",
+                "hexdigest",
+                "time",
+                "removeprefix",
+            ):
                 return self.fresh(node.func.value, function, depth + 1)
-        if meaning in ("str", "int", "repr", "float", "round", "format", "uuid.UUID", "base64.b64encode", "base64.urlsafe_b64encode", "hex", "abs") or name in ("sha256", "md5", "sha1", "b64encode"):
+        if meaning in (
+            "str",
+            "int",
+            "repr",
+            "float",
+            "round",
+            "format",
+            "uuid.UUID",
+            "base64.b64encode",
+            "base64.urlsafe_b64encode",
+            "hex",
+            "abs",
+        ) or name in ("sha256", "md5", "sha1", "b64encode"):
             return any(self.fresh(one, function, depth + 1) for one in node.args)
         helper = self.names.local(meaning)
         if helper is not None and not helper.params and "()" not in meaning:
@@ -166,7 +209,19 @@ class Look:
         """Whether a call only tells people something."""
         meaning = self.meaning(call.func, function)
         name = last(meaning)
-        if meaning in ("print", "pprint.pprint", "warnings.warn", "sys.stderr.write", "sys.stdout.write", "rich.print", "typer.echo", "click.echo", "builtins.print", "traceback.print_exc", "sys.stdout.flush"):
+        if meaning in (
+            "print",
+            "pprint.pprint",
+            "warnings.warn",
+            "sys.stderr.write",
+            "sys.stdout.write",
+            "rich.print",
+            "typer.echo",
+            "click.echo",
+            "builtins.print",
+            "traceback.print_exc",
+            "sys.stdout.flush",
+        ):
             return True
         if name in _LOG_METHODS:
             if meaning.startswith("temporalio.") or meaning.startswith("logging."):
@@ -190,7 +245,11 @@ class Look:
                             return False
                 case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                     used = self.uses(name, function)
-                    return name not in function.outside and bool(used) and all(self.only_told(one, function, depth + 1) for one in used)
+                    return (
+                        name not in function.outside
+                        and bool(used)
+                        and all(self.only_told(one, function, depth + 1) for one in used)
+                    )
                 case ast.Expr():
                     return False
                 case ast.stmt():
@@ -253,7 +312,12 @@ class Look:
                     return True
                 if isinstance(node.exc, ast.Name) and node.exc.id == handler.name:
                     return True
-                if isinstance(node.exc, ast.Call) and isinstance(node.exc.func, ast.Attribute) and isinstance(node.exc.func.value, ast.Name) and node.exc.func.value.id == handler.name:
+                if (
+                    isinstance(node.exc, ast.Call)
+                    and isinstance(node.exc.func, ast.Attribute)
+                    and isinstance(node.exc.func.value, ast.Name)
+                    and node.exc.func.value.id == handler.name
+                ):
                     return True
         return False
 
@@ -264,7 +328,14 @@ class Look:
                 return True
             if isinstance(node, ast.Call):
                 meaning = self.meaning(node.func, function)
-                if meaning in ("sys.exit", "exit", "quit", "os._exit", "os.abort") or last(meaning) in ("exit", "abort", "fail", "fatal", "die", "skip"):
+                if meaning in ("sys.exit", "exit", "quit", "os._exit", "os.abort") or last(meaning) in (
+                    "exit",
+                    "abort",
+                    "fail",
+                    "fatal",
+                    "die",
+                    "skip",
+                ):
                     return True
         return False
 
@@ -279,7 +350,11 @@ class Look:
             if meaning.startswith(("surefoot.", "dbos.", "temporalio.")):
                 continue
             name = source_name(target)
-            if set(words(last(meaning))) & _RETRY_WORDS or set(words(name)) & _RETRY_WORDS or meaning.startswith(("tenacity.", "backoff.", "stamina.", "retrying.")):
+            if (
+                set(words(last(meaning))) & _RETRY_WORDS
+                or set(words(name)) & _RETRY_WORDS
+                or meaning.startswith(("tenacity.", "backoff.", "stamina.", "retrying."))
+            ):
                 if meaning.startswith("pytest") or "flaky" in name or "mark" in words(name):
                     continue
                 if isinstance(decorator, ast.Call) and _tries_once(decorator):
@@ -287,8 +362,14 @@ class Look:
                 return True
             if isinstance(decorator, ast.Call) and any(one.arg == "autoretry_for" for one in decorator.keywords):
                 return True
-            if isinstance(decorator, ast.Call) and last(meaning) in ("task", "flow") and meaning.startswith("prefect") and any(
-                one.arg == "retries" and not (isinstance(one.value, ast.Constant) and not one.value.value) for one in decorator.keywords
+            if (
+                isinstance(decorator, ast.Call)
+                and last(meaning) in ("task", "flow")
+                and meaning.startswith("prefect")
+                and any(
+                    one.arg == "retries" and not (isinstance(one.value, ast.Constant) and not one.value.value)
+                    for one in decorator.keywords
+                )
             ):
                 return True
         return False
@@ -298,12 +379,19 @@ class Look:
         for loop in self.loops_around(node):
             if isinstance(loop, ast.For | ast.AsyncFor) and isinstance(loop.iter, ast.Call):
                 meaning = self.meaning(loop.iter, function)
-                if last(meaning.removesuffix("()")) in ("Retrying", "AsyncRetrying", "retry_context") or "stamina" in meaning:
+                if (
+                    last(meaning.removesuffix("()")) in ("Retrying", "AsyncRetrying", "retry_context")
+                    or "stamina" in meaning
+                ):
                     return loop
             if not self._counts_attempts(loop, function):
                 continue
             for parent in self.module.up(node):
-                if isinstance(parent, HANDLERS) and self.module.within(parent, loop) and self._goes_round(parent, node, loop):
+                if (
+                    isinstance(parent, HANDLERS)
+                    and self.module.within(parent, loop)
+                    and self._goes_round(parent, node, loop)
+                ):
                     return loop
         return None
 
@@ -313,11 +401,16 @@ class Look:
         name = source_name(loop.target) if isinstance(loop.target, ast.Name) else ""
         if isinstance(loop.target, ast.Tuple) and loop.target.elts and isinstance(loop.target.elts[0], ast.Name):
             name = loop.target.elts[0].id
-        if isinstance(loop.iter, ast.Call) and self.meaning(loop.iter.func, function) in ("range", "itertools.count", "itertools.repeat"):
+        if isinstance(loop.iter, ast.Call) and self.meaning(loop.iter.func, function) in (
+            "range",
+            "itertools.count",
+            "itertools.repeat",
+        ):
             return True
         said = set(words(name)) | set(words(source_name(loop.iter)))
         return bool(said & (_COUNTERS - {"n", "i", "k", "count", "left", "_", "remaining"})) or (
-            isinstance(loop.iter, ast.Tuple | ast.List) and all(isinstance(one, ast.Constant) and isinstance(one.value, int | float) for one in loop.iter.elts)
+            isinstance(loop.iter, ast.Tuple | ast.List)
+            and all(isinstance(one, ast.Constant) and isinstance(one.value, int | float) for one in loop.iter.elts)
         )
 
     def _goes_round(self, tried: ast.Try | ast.TryStar, node: ast.AST, loop: ast.AST) -> bool:
@@ -341,7 +434,9 @@ class Look:
         """`while not sent: try: ...; sent = True`."""
         asked = {one.id for one in ast.walk(loop.test) if isinstance(one, ast.Name)}
         for one in _walk_block([*tried.body, *tried.orelse]):
-            if isinstance(one, ast.Assign) and any(isinstance(target, ast.Name) and target.id in asked for target in one.targets):
+            if isinstance(one, ast.Assign) and any(
+                isinstance(target, ast.Name) and target.id in asked for target in one.targets
+            ):
                 return True
         return False
 
@@ -395,15 +490,37 @@ def contains(around: ast.AST, node: ast.AST) -> bool:
 
 
 def _is_plain(meaning: str) -> bool:
-    return meaning in ("str", "int", "float", "round", "repr", "format", "max", "min", "len", "abs", "datetime.timedelta")
+    return meaning in (
+        "str",
+        "int",
+        "float",
+        "round",
+        "repr",
+        "format",
+        "max",
+        "min",
+        "len",
+        "abs",
+        "datetime.timedelta",
+    )
 
 
 def _tries_once(decorator: ast.Call) -> bool:
     for one in decorator.keywords:
         value = one.value
-        if one.arg in ("max_tries", "attempts", "tries", "max_attempts", "stop_max_attempt_number") and isinstance(value, ast.Constant) and value.value == 1:
+        if (
+            one.arg in ("max_tries", "attempts", "tries", "max_attempts", "stop_max_attempt_number")
+            and isinstance(value, ast.Constant)
+            and value.value == 1
+        ):
             return True
-        if one.arg == "stop" and isinstance(value, ast.Call) and value.args and isinstance(value.args[0], ast.Constant) and value.args[0].value == 1:
+        if (
+            one.arg == "stop"
+            and isinstance(value, ast.Call)
+            and value.args
+            and isinstance(value.args[0], ast.Constant)
+            and value.args[0].value == 1
+        ):
             return True
     return False
 

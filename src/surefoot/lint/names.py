@@ -96,7 +96,10 @@ class Names:
 
     def _call(self, node: ast.Call, function: Function, depth: int) -> str:
         called = self.of(node.func, function, depth)
-        if called in ("functools.partial", "surefoot.wrap", "copy.copy", "contextlib.closing", "asyncio.run") and node.args:
+        if (
+            called in ("functools.partial", "surefoot.wrap", "copy.copy", "contextlib.closing", "asyncio.run")
+            and node.args
+        ):
             of = self.of(node.args[0], function, depth)
             return f"surefoot.wrap({of})" if called == "surefoot.wrap" else of
         if called in ("random.Random", "numpy.random.default_rng", "numpy.random.RandomState") and (

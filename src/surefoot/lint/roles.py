@@ -149,8 +149,7 @@ class Roles:
             return
         for method in (one for kin in self._names.line(owner) for one in kin.methods.values()):
             kinds = {
-                self._names.of(one.func if isinstance(one, ast.Call) else one, owner.outer)
-                for one in method.decorators
+                self._names.of(one.func if isinstance(one, ast.Call) else one, owner.outer) for one in method.decorators
             }
             if kinds & {f"temporalio.workflow.{name}" for name in ("run", "signal", "update", "init")}:
                 self.of[method] = Role.TEMPORAL_WORKFLOW

@@ -127,8 +127,16 @@ def look_at_text(name: str, text: str, selection: Selection) -> Seen:
                 found = list(_found(module, selection))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", 1) or 1
-        why = error.msg if isinstance(error, SyntaxError) else "it is nested too deep" if isinstance(error, RecursionError | MemoryError) else str(error)
-        other = _unreadable(name, line, getattr(error, "offset", 1) or 1, f"this file cannot be parsed: {why}", selection)
+        why = (
+            error.msg
+            if isinstance(error, SyntaxError)
+            else "it is nested too deep"
+            if isinstance(error, RecursionError | MemoryError)
+            else str(error)
+        )
+        other = _unreadable(
+            name, line, getattr(error, "offset", 1) or 1, f"this file cannot be parsed: {why}", selection
+        )
         other.lines = seen.lines
         return other
     said = ignores(text)
@@ -140,14 +148,22 @@ def look_at_text(name: str, text: str, selection: Selection) -> Seen:
 
 def _may_find(text: str) -> bool:
     """Whether any rule has a word in a file. The others are only parsed."""
-    return "surefoot" in text or "langgraph" in text or "temporalio" in text or "dbos" in text or _OWN.search(text) is not None
+    return (
+        "surefoot" in text
+        or "langgraph" in text
+        or "temporalio" in text
+        or "dbos" in text
+        or _OWN.search(text) is not None
+    )
 
 
 def _found(module: Module, selection: Selection) -> Iterator[Finding]:
     look = Look(module)
     seen: set[tuple[str, int, int]] = set()
     for rule in ALL:
-        if not selection.wants(rule.code, module.path) or (rule.words and not any(word in module.text for word in rule.words)):
+        if not selection.wants(rule.code, module.path) or (
+            rule.words and not any(word in module.text for word in rule.words)
+        ):
             continue
         for hit in rule.find(look):
             if hit.preview and not selection.preview:
@@ -177,9 +193,18 @@ def _finding(module: Module, rule: Rule, hit: Hit) -> Finding:
     )
 
 
-def _without_ignored(found: Iterable[Finding], said: list[Ignore], name: str, selection: Selection) -> Iterator[Finding]:
+def _without_ignored(
+    found: Iterable[Finding], said: list[Ignore], name: str, selection: Selection
+) -> Iterator[Finding]:
     for one in found:
-        ignore = next((i for i in said if i.line in (one.line, one.first_line, one.end_line) and one.code in i.codes and not i.wrong), None)
+        ignore = next(
+            (
+                i
+                for i in said
+                if i.line in (one.line, one.first_line, one.end_line) and one.code in i.codes and not i.wrong
+            ),
+            None,
+        )
         if ignore is None:
             yield one
         else:
@@ -191,7 +216,14 @@ def _without_ignored(found: Iterable[Finding], said: list[Ignore], name: str, se
             continue
         idle = [code for code in ignore.codes if code not in ignore.used and selection.wants(code, name)]
         if idle and selection.wants("SF002", name):
-            yield Finding(name, ignore.line, ignore.column, "SF002", ignore.line, f"this ignore of {', '.join(idle)} ignores nothing: take it out")
+            yield Finding(
+                name,
+                ignore.line,
+                ignore.column,
+                "SF002",
+                ignore.line,
+                f"this ignore of {', '.join(idle)} ignores nothing: take it out",
+            )
 
 
 def _frame(lines: list[str], one: Finding) -> tuple[tuple[int, str], ...]:
@@ -202,6 +234,8 @@ def _frame(lines: list[str], one: Finding) -> tuple[tuple[int, str], ...]:
 
 def closed_folder(folder: Path, selection: Selection) -> Seen:
     """A folder that may not be read: what is in it was not looked at, and that is said."""
-    seen = _unreadable(shown(folder, selection.root), 1, 1, "this folder cannot be read: nothing in it was looked at", selection)
+    seen = _unreadable(
+        shown(folder, selection.root), 1, 1, "this folder cannot be read: nothing in it was looked at", selection
+    )
     seen.files = 0
     return seen

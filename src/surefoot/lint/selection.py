@@ -27,8 +27,26 @@ META = {
 }
 """About the file itself."""
 CODES = (*META, *BY_CODE)
-ALWAYS_LEFT_OUT = frozenset((".venv", "venv", "build", "dist", ".git", "node_modules", "__pycache__", ".tox", ".nox", ".mypy_cache", ".ruff_cache", "site-packages", ".eggs"))
-DEMO = frozenset("test tests bench benchmark benchmarks sample samples tutorial tutorials doc docs eval evals example examples demo demos notebooks cookbook cookbooks playground quickstart".split())
+ALWAYS_LEFT_OUT = frozenset(
+    (
+        ".venv",
+        "venv",
+        "build",
+        "dist",
+        ".git",
+        "node_modules",
+        "__pycache__",
+        ".tox",
+        ".nox",
+        ".mypy_cache",
+        ".ruff_cache",
+        "site-packages",
+        ".eggs",
+    )
+)
+DEMO = frozenset(
+    ["test", "tests", "bench", "benchmark", "benchmarks", "sample", "samples", "tutorial", "tutorials", "doc", "docs", "eval", "evals", "example", "examples", "demo", "demos", "notebooks", "cookbook", "cookbooks", "playground", "quickstart"]
+)
 TESTS = {"tests/**": ("SF1", "SF4", "SF5")}
 _KEYS = ("select", "ignore", "exclude", "demo", "effects", "reads", "harmless", "per-file-ignores", "preview")
 _IGNORE = re.compile(r"#\s*surefoot:\s*ignore(?:\[([^\]]*)\])?(.*)$", re.IGNORECASE)
@@ -92,7 +110,9 @@ def checked(codes: Iterable[str], where: str) -> tuple[str, ...]:
         code = names.get(one, one)
         if not any(known.startswith(code) for known in CODES):
             close = get_close_matches(one.upper(), CODES, n=1, cutoff=0.3) or get_close_matches(one, names, n=1)
-            raise UsageError(f"{where}: there is no rule {one!r}.{f' Did you mean {close[0]}?' if close else ''} All of them: surefoot lint --rules")
+            raise UsageError(
+                f"{where}: there is no rule {one!r}.{f' Did you mean {close[0]}?' if close else ''} All of them: surefoot lint --rules"
+            )
         found.append(code)
     return tuple(found)
 
@@ -121,14 +141,19 @@ def _from_table(root: Path, said: object) -> Selection:
     for key in said:
         if key not in _KEYS:
             close = get_close_matches(key, _KEYS, n=1)
-            raise UsageError(f"{where}: there is no setting {key!r}.{f' Did you mean {close[0]!r}?' if close else ''} There are: {', '.join(_KEYS)}.")
+            raise UsageError(
+                f"{where}: there is no setting {key!r}.{f' Did you mean {close[0]!r}?' if close else ''} There are: {', '.join(_KEYS)}."
+            )
     lists = {key: _texts(said[key], f"{where} {key}") for key in _KEYS[:7] if key in said}
     per_file = tuple(TESTS.items())
     if "per-file-ignores" in said:
         table = said["per-file-ignores"]
         if not isinstance(table, dict):
-            raise UsageError(f"{where} per-file-ignores: write {{ \"tests/**\" = [\"SF1\"] }}.")
-        per_file = tuple((str(pattern), checked(_texts(codes, f"{where} per-file-ignores"), f"{where} per-file-ignores")) for pattern, codes in table.items())
+            raise UsageError(f'{where} per-file-ignores: write {{ "tests/**" = ["SF1"] }}.')
+        per_file = tuple(
+            (str(pattern), checked(_texts(codes, f"{where} per-file-ignores"), f"{where} per-file-ignores"))
+            for pattern, codes in table.items()
+        )
     return Selection(
         root,
         select=checked(lists.get("select", ("SF",)), f"{where} select"),
@@ -191,7 +216,9 @@ def _below(folder: Path, selection: Selection, found: Files) -> Iterator[Path]:
     for where, folders, names in os.walk(folder, onerror=closed):
         here = Path(where)
         folders[:] = sorted(
-            name for name in folders if name not in ALWAYS_LEFT_OUT and not name.startswith(".venv") and not _left_out(here / name, selection)
+            name
+            for name in folders
+            if name not in ALWAYS_LEFT_OUT and not name.startswith(".venv") and not _left_out(here / name, selection)
         )
         for name in sorted(names):
             if name.endswith((".py", ".pyi")) and not _left_out(here / name, selection):
@@ -199,7 +226,9 @@ def _below(folder: Path, selection: Selection, found: Files) -> Iterator[Path]:
 
 
 def _left_out(path: Path, selection: Selection) -> bool:
-    return bool(selection.exclude) and any(matches(shown(path, selection.root), pattern) for pattern in selection.exclude)
+    return bool(selection.exclude) and any(
+        matches(shown(path, selection.root), pattern) for pattern in selection.exclude
+    )
 
 
 def shown(path: Path, root: Path) -> str:

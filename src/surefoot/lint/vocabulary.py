@@ -44,9 +44,7 @@ CHANCE = (
        "uuid_utils.uuid7", "cuid2.cuid_wrapper", "tempfile.mktemp", "string_utils.uuid", "ulid.ULID", "bson.ObjectId", "shortuuid.random"}
 )  # fmt: skip
 _RANDOM = frozenset(
-    "random randint randrange choice choices shuffle sample uniform gauss normalvariate lognormvariate expovariate "
-    "betavariate gammavariate triangular vonmisesvariate paretovariate weibullvariate getrandbits randbytes "
-    "binomialvariate".split()
+    ["random", "randint", "randrange", "choice", "choices", "shuffle", "sample", "uniform", "gauss", "normalvariate", "lognormvariate", "expovariate", "betavariate", "gammavariate", "triangular", "vonmisesvariate", "paretovariate", "weibullvariate", "getrandbits", "randbytes", "binomialvariate"]
 )
 SLEEP = frozenset(
     ("time.sleep", "asyncio.sleep", "anyio.sleep", "anyio.sleep_until", "trio.sleep", "trio.sleep_until",
@@ -78,12 +76,10 @@ TIMEOUTS = frozenset(
 )  # fmt: skip
 
 _PATH_READS = frozenset(
-    "read_text read_bytes exists is_file is_dir is_symlink iterdir glob rglob stat lstat samefile owner group readlink "
-    "walk is_mount".split()
+    ["read_text", "read_bytes", "exists", "is_file", "is_dir", "is_symlink", "iterdir", "glob", "rglob", "stat", "lstat", "samefile", "owner", "group", "readlink", "walk", "is_mount"]
 )
 _PATH_CHANGES = frozenset(
-    "write_text write_bytes unlink rmdir mkdir touch rename replace symlink_to hardlink_to chmod lchmod "
-    "link_to copy copy_into move move_into".split()
+    ["write_text", "write_bytes", "unlink", "rmdir", "mkdir", "touch", "rename", "replace", "symlink_to", "hardlink_to", "chmod", "lchmod", "link_to", "copy", "copy_into", "move", "move_into"]
 )
 _READS = (
     _of("os.", "listdir scandir walk stat lstat getenv getcwd getpid getppid getlogin cpu_count uname access readlink "
@@ -139,7 +135,9 @@ _CHANGES = (
 _SENDS = frozenset(
     name
     for name in _CHANGES
-    if name.startswith(("smtplib", "aiosmtplib", "django", "kafka", "confluent", "aiokafka", "yagmail", "slack", "paho", "sendgrid"))
+    if name.startswith(
+        ("smtplib", "aiosmtplib", "django", "kafka", "confluent", "aiokafka", "yagmail", "slack", "paho", "sendgrid")
+    )
 )
 _TOLERANT = frozenset(("os.makedirs", "aiofiles.os.makedirs", "mkdir"))
 _HTTP = ("requests", "httpx", "aiohttp", "urllib3", "niquests", "curl_cffi.requests", "treq", "asks")
@@ -150,25 +148,29 @@ _HTTP_TYPES = frozenset(
      "http.client.HTTPSConnection()", "http.client.HTTPConnection()", "curl_cffi.requests", "treq", "asks"),
 )  # fmt: skip
 _HTTP_WORDS = frozenset(("session", "client", "http", "requests", "httpx", "https"))
-_VERBS = {"get": "read", "head": "read", "options": "read", "post": "send", "put": "whole", "delete": "whole", "patch": "whole"}
+_VERBS = {
+    "get": "read",
+    "head": "read",
+    "options": "read",
+    "post": "send",
+    "put": "whole",
+    "delete": "whole",
+    "patch": "whole",
+}
 _SUBPROCESS = _of("subprocess.", "run call check_call check_output Popen") | _of(
     "asyncio.", "create_subprocess_exec create_subprocess_shell"
 ) | {"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "anyio.run_process", "trio.run_process", "sh.Command"}  # fmt: skip
 _READERS = frozenset(
-    "ls cat head tail grep rg ag ack find fd which whereis type stat file wc sort uniq cut awk diff cmp du df ps pgrep "
-    "uname whoami id hostname date env printenv pwd echo printf true false test ping dig nslookup host md5sum sha256sum "
-    "sha1sum tree jq yq ffprobe exiftool pdftotext pdfinfo nvidia-smi lscpu lsblk lsof netstat ss ip ifconfig uptime free "
-    "ruff mypy pyright flake8 pylint black-check tsc eslint shellcheck pytest tesseract identify sysctl sw_vers locale".split()
+    ["ls", "cat", "head", "tail", "grep", "rg", "ag", "ack", "find", "fd", "which", "whereis", "type", "stat", "file", "wc", "sort", "uniq", "cut", "awk", "diff", "cmp", "du", "df", "ps", "pgrep", "uname", "whoami", "id", "hostname", "date", "env", "printenv", "pwd", "echo", "printf", "true", "false", "test", "ping", "dig", "nslookup", "host", "md5sum", "sha256sum", "sha1sum", "tree", "jq", "yq", "ffprobe", "exiftool", "pdftotext", "pdfinfo", "nvidia-smi", "lscpu", "lsblk", "lsof", "netstat", "ss", "ip", "ifconfig", "uptime", "free", "ruff", "mypy", "pyright", "flake8", "pylint", "black-check", "tsc", "eslint", "shellcheck", "pytest", "tesseract", "identify", "sysctl", "sw_vers", "locale"]
 )
 _READ_VERBS = {
     "git": frozenset(
-        "log show diff status rev-parse ls-files ls-tree ls-remote describe blame cat-file rev-list shortlog grep "
-        "config-get for-each-ref merge-base name-rev symbolic-ref count-objects --version version reflog whatchanged".split()
+        ["log", "show", "diff", "status", "rev-parse", "ls-files", "ls-tree", "ls-remote", "describe", "blame", "cat-file", "rev-list", "shortlog", "grep", "config-get", "for-each-ref", "merge-base", "name-rev", "symbolic-ref", "count-objects", "--version", "version", "reflog", "whatchanged"]
     ),
-    "kubectl": frozenset("get describe logs version top explain api-resources cluster-info diff".split()),
-    "docker": frozenset("ps images inspect logs version info stats top port diff history search".split()),
-    "pip": frozenset("list show freeze check --version index".split()),
-    "npm": frozenset("ls list view info outdated --version audit".split()),
+    "kubectl": frozenset(["get", "describe", "logs", "version", "top", "explain", "api-resources", "cluster-info", "diff"]),
+    "docker": frozenset(["ps", "images", "inspect", "logs", "version", "info", "stats", "top", "port", "diff", "history", "search"]),
+    "pip": frozenset(["list", "show", "freeze", "check", "--version", "index"]),
+    "npm": frozenset(["ls", "list", "view", "info", "outdated", "--version", "audit"]),
     "gh": frozenset(("status", "--version", "search")),
     "terraform": frozenset(("plan", "show", "validate", "output", "version", "state-list")),
     "systemctl": frozenset(("status", "is-active", "is-enabled", "list-units", "show")),
@@ -180,36 +182,31 @@ _READ_VERBS = {
     "helm": frozenset(("list", "status", "get", "template", "show", "search", "version")),
 }
 _SQL_CALLS = frozenset(
-    "execute executemany executescript exec_driver_sql execute_sql fetch fetchrow fetchval fetch_one fetch_all "
-    "fetch_val copy_records_to_table query scalar scalars read_sql exec raw".split()
+    ["execute", "executemany", "executescript", "exec_driver_sql", "execute_sql", "fetch", "fetchrow", "fetchval", "fetch_one", "fetch_all", "fetch_val", "copy_records_to_table", "query", "scalar", "scalars", "read_sql", "exec", "raw"]
 )
 _SQL = re.compile(r"^[\s(]*(?:--[^\n]*\n\s*)*(?:WITH\b.*?\)\s*)?([A-Za-z]+)", re.DOTALL)
 _SQL_CHANGES = frozenset(
-    "insert update delete replace merge upsert create drop alter truncate copy grant revoke call vacuum attach".split()
+    ["insert", "update", "delete", "replace", "merge", "upsert", "create", "drop", "alter", "truncate", "copy", "grant", "revoke", "call", "vacuum", "attach"]
 )
 _SQL_KEEPS = re.compile(
-    r"ON\s+CONFLICT|OR\s+IGNORE|OR\s+REPLACE|ON\s+DUPLICATE|NOT\s+EXISTS|^\s*REPLACE|^\s*MERGE|INSERT\s+IGNORE", re.IGNORECASE
+    r"ON\s+CONFLICT|OR\s+IGNORE|OR\s+REPLACE|ON\s+DUPLICATE|NOT\s+EXISTS|^\s*REPLACE|^\s*MERGE|INSERT\s+IGNORE",
+    re.IGNORECASE,
 )
 _SQL_ADDS = re.compile(r"\bSET\b.*?(\w+)\s*=\s*\1\s*[-+*]", re.IGNORECASE | re.DOTALL)
 _MODEL_TYPES = ("openai.", "anthropic.", "google.generativeai", "google.genai", "cohere.", "mistralai.", "litellm.",
                 "ollama.", "groq.", "langchain", "vertexai.", "transformers.", "together.", "replicate.", "instructor.")  # fmt: skip
 _MODEL_WORDS = frozenset(
-    "completion completions chat embedding embeddings embed llm prompt prompts openai anthropic claude gpt gemini ollama "
-    "inference predict prediction rerank generate generation model models summarize summarise classify translate "
-    "transcribe transcription transcriptions complete vllm mistral cohere messages moderation moderations rag".split()
+    ["completion", "completions", "chat", "embedding", "embeddings", "embed", "llm", "prompt", "prompts", "openai", "anthropic", "claude", "gpt", "gemini", "ollama", "inference", "predict", "prediction", "rerank", "generate", "generation", "model", "models", "summarize", "summarise", "classify", "translate", "transcribe", "transcription", "transcriptions", "complete", "vllm", "mistral", "cohere", "messages", "moderation", "moderations", "rag"]
 )
 _LOOK_WORDS = frozenset(
-    "search query queries find lookup fetch get list read graphql select count filter scan validate preview "
-    "autocomplete suggest geocode similarity retrieve match matches token login oauth auth introspect introspection "
-    "describe estimate quote calculate verify rpc jsonrpc".split()
+    ["search", "query", "queries", "find", "lookup", "fetch", "get", "list", "read", "graphql", "select", "count", "filter", "scan", "validate", "preview", "autocomplete", "suggest", "geocode", "similarity", "retrieve", "match", "matches", "token", "login", "oauth", "auth", "introspect", "introspection", "describe", "estimate", "quote", "calculate", "verify", "rpc", "jsonrpc"]
 )
 _STRIPE = frozenset(
-    "create create_async confirm capture cancel refund pay send_invoice finalize_invoice modify delete void attach "
-    "detach update reverse confirm_async capture_async".split()
+    ["create", "create_async", "confirm", "capture", "cancel", "refund", "pay", "send_invoice", "finalize_invoice", "modify", "delete", "void", "attach", "detach", "update", "reverse", "confirm_async", "capture_async"]
 )
 _CLOUD_READS = ("get_", "list_", "describe_", "head_", "scan", "query", "batch_get_", "lookup_", "search_", "select_", "generate_presigned", "receive_", "estimate_", "detect_", "invoke_model", "converse", "filter_", "can_")  # fmt: skip
 _REDIS = ("redis.Redis()", "redis.StrictRedis()", "redis.asyncio.Redis()", "redis.from_url()", "redis.Redis.from_url()", "redis.asyncio.from_url()", "valkey.Valkey()")  # fmt: skip
-_REDIS_READS = frozenset("get mget hget hgetall hmget exists keys scan scan_iter smembers sismember lrange llen zrange zscore ttl type scard hexists hkeys hlen zcard dbsize info ping".split())  # fmt: skip
+_REDIS_READS = frozenset(["get", "mget", "hget", "hgetall", "hmget", "exists", "keys", "scan", "scan_iter", "smembers", "sismember", "lrange", "llen", "zrange", "zscore", "ttl", "type", "scard", "hexists", "hkeys", "hlen", "zcard", "dbsize", "info", "ping"])  # fmt: skip
 
 # --- verbs in people's own names -------------------------------------------------------------------
 
@@ -217,9 +214,7 @@ _LEADING = frozenset(
     ("async", "do", "try", "maybe", "safe", "safely", "really", "a", "sync", "internal", "then", "and", "auto", "force")
 )
 _ANY_NOUN = frozenset(
-    "send email mail sms charge refund pay payout transfer wire withdraw deposit debit credit ship deploy provision "
-    "publish tweet upload submit broadcast purchase buy sell broadcast dispense disburse remit invoice reimburse bill "
-    "resend notify text disburse mint enroll terminate".split()
+    ["send", "email", "mail", "sms", "charge", "refund", "pay", "payout", "transfer", "wire", "withdraw", "deposit", "debit", "credit", "ship", "deploy", "provision", "publish", "tweet", "upload", "submit", "broadcast", "purchase", "buy", "sell", "broadcast", "dispense", "disburse", "remit", "invoice", "reimburse", "bill", "resend", "notify", "text", "disburse", "mint", "enroll", "terminate"]
 )
 _WITH_NOUN = {
     verb: frozenset(nouns.split())
@@ -269,41 +264,34 @@ _WITH_NOUN = {
     }.items()
 }  # fmt: skip
 _NO_NOUNS = frozenset(
-    "prompt request requests log logs cache cached metric metrics event events progress heartbeat ping debug trace traces "
-    "span spans telemetry stats statistics signal response responses chunk chunks typing action keys key header headers "
-    "json bytes command query queries frame packet ack nack state states checkpoint snapshot config settings callback "
-    "callbacks mock fake stub test template preview draft llm model chat buffer cursor click input draft url urls path paths "
-    "status analytics window progressbar context file_path parser schema audit_log break sentinel eof stream streams "
-    "raw batch_size feedback span_data exception error errors fields field credentials amount total totals".split()
+    ["prompt", "request", "requests", "log", "logs", "cache", "cached", "metric", "metrics", "event", "events", "progress", "heartbeat", "ping", "debug", "trace", "traces", "span", "spans", "telemetry", "stats", "statistics", "signal", "response", "responses", "chunk", "chunks", "typing", "action", "keys", "key", "header", "headers", "json", "bytes", "command", "query", "queries", "frame", "packet", "ack", "nack", "state", "states", "checkpoint", "snapshot", "config", "settings", "callback", "callbacks", "mock", "fake", "stub", "test", "template", "preview", "draft", "llm", "model", "chat", "buffer", "cursor", "click", "input", "draft", "url", "urls", "path", "paths", "status", "analytics", "window", "progressbar", "context", "file_path", "parser", "schema", "audit_log", "break", "sentinel", "eof", "stream", "streams", "raw", "batch_size", "feedback", "span_data", "exception", "error", "errors", "fields", "field", "credentials", "amount", "total", "totals"]
 )
 _BARE = {
-    "send": frozenset("mail mailer email emails smtp sms slack telegram twilio notifier bot sendgrid ses sns postmark mailgun whatsapp "
-                      "discord resend outbox letters letter invoice invoices newsletter message msg gateway".split()),
-    "publish": frozenset("blog cms post posts producer kafka mqtt pubsub sns article site page broker topic publisher".split()),
-    "submit": frozenset("order orders application form payment payments claim claims invoice invoices filing".split()),
-    "create": frozenset("order orders ticket tickets invoice invoices payment payments charges charge refunds refund "
-                        "paymentintent payout payouts transfer transfers subscription subscriptions issues bookings reservations".split()),
-    "upload": frozenset("s3 bucket storage blob drive dropbox uploader cdn archive ftp sftp client".split()),
-    "post": frozenset("twitter slack mastodon blog ledger bank gateway poster webhook".split()),
-    "book": frozenset("hotel flight airline calendar hotels flights cars".split()),
-    "notify": frozenset(), "broadcast": frozenset("chain network".split()),
-    "deploy": frozenset("cluster server host deployer k8s".split()),
-    "ship": frozenset("warehouse carrier shipping order orders shipper".split()),
-    "buy": frozenset("exchange broker market account".split()),
-    "sell": frozenset("exchange broker market account".split()),
-    "execute": frozenset("trade trades payment".split()),
+    "send": frozenset(["mail", "mailer", "email", "emails", "smtp", "sms", "slack", "telegram", "twilio", "notifier", "bot", "sendgrid", "ses", "sns", "postmark", "mailgun", "whatsapp", "discord", "resend", "outbox", "letters", "letter", "invoice", "invoices", "newsletter", "message", "msg", "gateway"]),
+    "publish": frozenset(["blog", "cms", "post", "posts", "producer", "kafka", "mqtt", "pubsub", "sns", "article", "site", "page", "broker", "topic", "publisher"]),
+    "submit": frozenset(["order", "orders", "application", "form", "payment", "payments", "claim", "claims", "invoice", "invoices", "filing"]),
+    "create": frozenset(["order", "orders", "ticket", "tickets", "invoice", "invoices", "payment", "payments", "charges", "charge", "refunds", "refund", "paymentintent", "payout", "payouts", "transfer", "transfers", "subscription", "subscriptions", "issues", "bookings", "reservations"]),
+    "upload": frozenset(["s3", "bucket", "storage", "blob", "drive", "dropbox", "uploader", "cdn", "archive", "ftp", "sftp", "client"]),
+    "post": frozenset(["twitter", "slack", "mastodon", "blog", "ledger", "bank", "gateway", "poster", "webhook"]),
+    "book": frozenset(["hotel", "flight", "airline", "calendar", "hotels", "flights", "cars"]),
+    "notify": frozenset(), "broadcast": frozenset(["chain", "network"]),
+    "deploy": frozenset(["cluster", "server", "host", "deployer", "k8s"]),
+    "ship": frozenset(["warehouse", "carrier", "shipping", "order", "orders", "shipper"]),
+    "buy": frozenset(["exchange", "broker", "market", "account"]),
+    "sell": frozenset(["exchange", "broker", "market", "account"]),
+    "execute": frozenset(["trade", "trades", "payment"]),
 }  # fmt: skip
-_BARE_ANY = frozenset(("charge", "refund", "transfer", "withdraw", "payout", "sendmail", "send_mail", "pay", "disburse"))
+_BARE_ANY = frozenset(
+    ("charge", "refund", "transfer", "withdraw", "payout", "sendmail", "send_mail", "pay", "disburse")
+)
 _NOT_SENT_BY = frozenset(
-    "executor pool chat llm model agent conversation assistant logger log metrics tracer ws websocket socket sock "
-    "websockets connection conn pipe generator gen coro self_play progress console ui form page browser driver "
-    "channel_layer stream prompt thread_pool tracker store test mock".split()
+    ["executor", "pool", "chat", "llm", "model", "agent", "conversation", "assistant", "logger", "log", "metrics", "tracer", "ws", "websocket", "socket", "sock", "websockets", "connection", "conn", "pipe", "generator", "gen", "coro", "self_play", "progress", "console", "ui", "form", "page", "browser", "driver", "channel_layer", "stream", "prompt", "thread_pool", "tracker", "store", "test", "mock"]
 )
 NOTICES = frozenset(
-    "notify alert alerts report announce log warn info debug print emit trace publish metrics record audit slack "
-    "notification notifications notice message webhook telemetry broadcast".split()
+    "notify alert alerts report announce log warn info debug print emit trace metrics audit slack notification "
+    "notifications notice webhook telemetry".split()
 )
-CLEANUP = frozenset("remove delete unlink rmtree rmdir cleanup clean close clear purge discard drop release dispose shutdown teardown unlock evict expire archive".split())  # fmt: skip
+CLEANUP = frozenset(["remove", "delete", "unlink", "rmtree", "rmdir", "cleanup", "clean", "close", "clear", "purge", "discard", "drop", "release", "dispose", "shutdown", "teardown", "unlock", "evict", "expire", "archive"])  # fmt: skip
 
 Kind = Literal["read", "change"]
 
@@ -379,7 +367,9 @@ class Vocabulary:
                 return Act("change", shown, sends="a" in mode)
             return Act("read", shown)
         base, _, name = meaning.rpartition(".")
-        if base in ("pathlib.Path()", "anyio.Path()") or (base.startswith("?") and name in ("write_text", "write_bytes")):
+        if base in ("pathlib.Path()", "anyio.Path()") or (
+            base.startswith("?") and name in ("write_text", "write_bytes")
+        ):
             if name in _PATH_CHANGES:
                 return Act("change", shown, tolerant=name == "mkdir" and _says(call, "exist_ok"))
             if name in _PATH_READS:
@@ -392,13 +382,16 @@ class Vocabulary:
         if meaning in _SUBPROCESS:
             return Act("read" if reads_only(call) else "change", shown, process=True)
         if meaning in _CHANGES:
-            return Act("change", shown, sends=meaning in _SENDS, tolerant=meaning in _TOLERANT and _says(call, "exist_ok"))
+            return Act(
+                "change", shown, sends=meaning in _SENDS, tolerant=meaning in _TOLERANT and _says(call, "exist_ok")
+            )
         if meaning in _READS:
             if meaning == "urllib.request.urlopen" and (len(call.args) > 1 or _given(call, "data")):
                 return Act("change", shown, sends=True)
             return Act("read", shown)
         if last(meaning) in ("sendmail", "send_mail") or (
-            last(meaning) == "send_message" and set(words(source_name(call.func).rpartition(".")[0])) & {"smtp", "server", "mail", "mailer"}
+            last(meaning) == "send_message"
+            and set(words(source_name(call.func).rpartition(".")[0])) & {"smtp", "server", "mail", "mailer"}
         ):
             return Act("change", shown, sends=True)
         return None
@@ -444,7 +437,9 @@ class Vocabulary:
         if set(words(function.short_name)) & _MODEL_WORDS or set(words(function.short_name)[:1]) & _LOOK_WORDS:
             return True
         for one in call.keywords:
-            if one.arg in ("json", "data", "content") and isinstance(body := self._value(one.value, function), ast.Dict):
+            if one.arg in ("json", "data", "content") and isinstance(
+                body := self._value(one.value, function), ast.Dict
+            ):
                 keys = {key.value for key in body.keys if isinstance(key, ast.Constant)}
                 if keys & {"prompt", "messages", "query", "embedding", "inputs"} and not keys & {"to", "amount"}:
                     return True
@@ -481,12 +476,18 @@ class Vocabulary:
             return None
         verb = _SQL.match(text)
         first = verb[1].lower() if verb else ""
-        if first in _SQL_CHANGES or (text.lstrip().upper().startswith("WITH") and re.search(r"\b(INSERT|UPDATE|DELETE)\b", text, re.IGNORECASE)):
+        if first in _SQL_CHANGES or (
+            text.lstrip().upper().startswith("WITH") and re.search(r"\b(INSERT|UPDATE|DELETE)\b", text, re.IGNORECASE)
+        ):
             if re.match(r"\s*(CREATE\s+\w*\s*TABLE\s+IF\s+NOT)", text, re.IGNORECASE):
                 return Act("change", shown, tolerant=True, sql=True)
             adds = (first == "insert" and not _SQL_KEEPS.search(text)) or bool(_SQL_ADDS.search(text))
             return Act("change", shown, sends=adds, sql=True)
-        return Act("read", shown, sql=True) if first in ("select", "show", "explain", "with", "describe", "values") else None
+        return (
+            Act("read", shown, sql=True)
+            if first in ("select", "show", "explain", "with", "describe", "values")
+            else None
+        )
 
     def _in_memory(self, call: ast.Call, function: Function) -> bool:
         base = call.func.value if isinstance(call.func, ast.Attribute) else None
@@ -512,7 +513,12 @@ class Vocabulary:
                 return self.text(left, function)
             case ast.Call(func=ast.Attribute(value=value, attr="format" | "strip")):
                 return self.text(value, function)
-            case ast.Call(args=[first, *_]) if last(source_name(node.func)).lower() in ("text", "sql", "dedent", "composed"):
+            case ast.Call(args=[first, *_]) if last(source_name(node.func)).lower() in (
+                "text",
+                "sql",
+                "dedent",
+                "composed",
+            ):
                 return self.text(first, function)
             case _:
                 return None
@@ -521,13 +527,23 @@ class Vocabulary:
         name = last(meaning)
         if meaning.startswith(_MODEL_TYPES) and "()" in meaning:
             return Act("read", shown, model=True)
-        if meaning.startswith(("litellm.completion", "litellm.acompletion", "openai.chat", "openai.ChatCompletion", "ollama.")):
+        if meaning.startswith(
+            ("litellm.completion", "litellm.acompletion", "openai.chat", "openai.ChatCompletion", "ollama.")
+        ):
             return Act("read", shown, model=True)
         if meaning.startswith(("stripe.", "stripe()")):
             if name in _STRIPE:
-                return Act("change", shown, sends=name not in ("modify", "update", "cancel", "delete", "void", "attach", "detach"))
+                return Act(
+                    "change",
+                    shown,
+                    sends=name not in ("modify", "update", "cancel", "delete", "void", "attach", "detach"),
+                )
             return Act("read", shown) if name in ("retrieve", "list", "search") else None
-        if meaning.startswith(("boto3.", "aioboto3.", "botocore.")) and "()" in meaning and name not in ("client", "resource", "Table", "Bucket", "Object", "Queue", "Topic", "close"):
+        if (
+            meaning.startswith(("boto3.", "aioboto3.", "botocore."))
+            and "()" in meaning
+            and name not in ("client", "resource", "Table", "Bucket", "Object", "Queue", "Topic", "close")
+        ):
             if name.startswith(_CLOUD_READS):
                 return Act("read", shown)
             sends = name.startswith(("send", "publish", "run_", "create", "start", "invoke"))
@@ -535,16 +551,34 @@ class Vocabulary:
         if meaning.startswith("twilio.") and name == "create":
             return Act("change", shown, sends=True)
         if meaning.startswith(_REDIS):
-            return Act("read" if name in _REDIS_READS else "change", shown, sends=name in ("lpush", "rpush", "publish", "xadd", "incr"))
-        if meaning.startswith(("sqlalchemy.", "sqlmodel.")) and name in ("add", "add_all", "merge", "bulk_save_objects", "bulk_insert_mappings", "commit") and "ession" in meaning:
+            return Act(
+                "read" if name in _REDIS_READS else "change",
+                shown,
+                sends=name in ("lpush", "rpush", "publish", "xadd", "incr"),
+            )
+        if (
+            meaning.startswith(("sqlalchemy.", "sqlmodel."))
+            and name in ("add", "add_all", "merge", "bulk_save_objects", "bulk_insert_mappings", "commit")
+            and "ession" in meaning
+        ):
             return Act("change", shown, sends=name.startswith(("add", "bulk")), sql=True)
-        if meaning.startswith(("pymongo.", "motor.")) and name.startswith(("insert", "update", "replace", "delete", "bulk_write", "find_one_and")):
+        if meaning.startswith(("pymongo.", "motor.")) and name.startswith(
+            ("insert", "update", "replace", "delete", "bulk_write", "find_one_and")
+        ):
             return Act("change", shown, sends=name.startswith("insert"))
         if meaning.startswith(("pymongo.", "motor.")) and name.startswith(("find", "count", "aggregate", "distinct")):
             return Act("read", shown)
         if name == "chat_postMessage" or (name == "basic_publish"):
             return Act("change", shown, sends=True)
-        if name in ("run_instances", "put_object", "upload_file", "upload_fileobj", "send_raw_email", "put_item", "delete_object") and meaning.startswith("?"):
+        if name in (
+            "run_instances",
+            "put_object",
+            "upload_file",
+            "upload_fileobj",
+            "send_raw_email",
+            "put_item",
+            "delete_object",
+        ) and meaning.startswith("?"):
             return Act("change", shown, sends=name in ("run_instances", "send_raw_email"))
         return None
 
@@ -599,7 +633,9 @@ def opened_as(call: ast.Call, meaning: str) -> str | None:
     """The mode a file is opened with; None if it is not the opening of a file."""
     if meaning in ("open", "os.fdopen"):
         at = 1
-    elif meaning.endswith(".open") and (meaning.startswith(("pathlib.Path()", "anyio.Path()")) or meaning.startswith("?")):
+    elif meaning.endswith(".open") and (
+        meaning.startswith(("pathlib.Path()", "anyio.Path()")) or meaning.startswith("?")
+    ):
         at = 0
         if meaning.startswith("?") and not _is_mode(call, at):
             return None
@@ -621,7 +657,11 @@ def opened_as(call: ast.Call, meaning: str) -> str | None:
 
 def _is_mode(call: ast.Call, at: int) -> bool:
     mode = _keyword(call, "mode") or (call.args[at] if len(call.args) > at else None)
-    return isinstance(mode, ast.Constant) and isinstance(mode.value, str) and bool(re.fullmatch(r"[rwaxbt+]{1,4}", mode.value))
+    return (
+        isinstance(mode, ast.Constant)
+        and isinstance(mode.value, str)
+        and bool(re.fullmatch(r"[rwaxbt+]{1,4}", mode.value))
+    )
 
 
 def reads_only(call: ast.Call) -> bool:
@@ -631,13 +671,18 @@ def reads_only(call: ast.Call) -> bool:
     first = call.args[0]
     parts: list[str | None] = []
     if isinstance(first, ast.List | ast.Tuple):
-        parts = [one.value if isinstance(one, ast.Constant) and isinstance(one.value, str) else None for one in first.elts]
+        parts = [
+            one.value if isinstance(one, ast.Constant) and isinstance(one.value, str) else None for one in first.elts
+        ]
     elif isinstance(first, ast.Constant) and isinstance(first.value, str):
         if re.search(r"[>|;&`]|\$\(", first.value):
             return False
         parts = list(first.value.split())
         if len(call.args) > 1 and len(parts) == 1:
-            parts += [one.value if isinstance(one, ast.Constant) and isinstance(one.value, str) else None for one in call.args[1:]]
+            parts += [
+                one.value if isinstance(one, ast.Constant) and isinstance(one.value, str) else None
+                for one in call.args[1:]
+            ]
     elif isinstance(first, ast.JoinedStr) and first.values and isinstance(first.values[0], ast.Constant):
         begin = str(first.values[0].value)
         if any(isinstance(one, ast.Constant) and re.search(r"[>|;&`]", str(one.value)) for one in first.values):
@@ -684,9 +729,15 @@ def _looks_like_an_address(arguments: list[ast.expr]) -> bool:
     if isinstance(first, ast.BinOp):
         return _looks_like_an_address([first.left])
     for node in ast.walk(first):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and ("/" in node.value or "http" in node.value):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and ("/" in node.value or "http" in node.value)
+        ):
             return True
-        if isinstance(node, ast.Attribute | ast.Name) and set(words(getattr(node, "attr", "") or getattr(node, "id", ""))) & {"url", "uri", "endpoint"}:
+        if isinstance(node, ast.Attribute | ast.Name) and set(
+            words(getattr(node, "attr", "") or getattr(node, "id", ""))
+        ) & {"url", "uri", "endpoint"}:
             return True
     return False
 
@@ -730,5 +781,14 @@ def is_chance(call: ast.Call, meaning: str) -> bool:
     if base in ("numpy.random", "numpy.random.default_rng()", "numpy.random.RandomState()", "torch", "torch.random"):
         if base.startswith("torch"):
             return name in ("rand", "randn", "randint", "randperm", "normal", "multinomial")
-        return name not in ("seed", "default_rng", "RandomState", "Generator", "PCG64", "SeedSequence", "set_state", "get_state")
+        return name not in (
+            "seed",
+            "default_rng",
+            "RandomState",
+            "Generator",
+            "PCG64",
+            "SeedSequence",
+            "set_state",
+            "get_state",
+        )
     return base in ("faker.Faker()", "faker.Factory.create()", "numpy.random.default_rng()")

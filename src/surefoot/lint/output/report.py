@@ -45,6 +45,8 @@ def rows(seen: Seen) -> list[Row]:
         counted[key] += 1
         mark = hashlib.sha256("\0".join((*key, str(counted[key]))).encode()).hexdigest()[:32]
         rule = BY_CODE.get(one.code)
-        name, severity, cure = (rule.name, rule.severity, rule.cure) if rule else (META[one.code], "warning", _META_CURES[one.code])
+        name, severity, cure = (
+            (rule.name, rule.severity, rule.cure) if rule else (META[one.code], "warning", _META_CURES[one.code])
+        )
         found.append(Row(one, name, "error" if one.code == "SF003" else severity, cure, mark, frame))
     return found

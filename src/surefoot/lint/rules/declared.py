@@ -21,12 +21,27 @@ _CHANGING = frozenset(
 )  # fmt: skip
 _AMBIGUOUS = frozenset(("add", "update", "insert", "remove", "pop", "clear", "append", "extend"))
 _SERVICES = frozenset(
-    "client db session conn connection cursor cache store queue api service writer log logger repo repository dao bar "
-    "collection index redis driver sheet worksheet table api tracker counter metrics registry manager bus broker ctx "
-    "context pipeline console crm mailer".split()
+    ["client", "db", "session", "conn", "connection", "cursor", "cache", "store", "queue", "api", "service", "writer", "log", "logger", "repo", "repository", "dao", "bar", "collection", "index", "redis", "driver", "sheet", "worksheet", "table", "api", "tracker", "counter", "metrics", "registry", "manager", "bus", "broker", "ctx", "context", "pipeline", "console", "crm", "mailer"]
 )
-_GIVEN_FIRST = frozenset(("random.shuffle", "heapq.heappush", "heapq.heappop", "heapq.heapify", "bisect.insort", "bisect.insort_left", "bisect.insort_right", "setattr", "heapq.heapreplace", "numpy.random.shuffle", "operator.setitem", "delattr"))
-_CONTAINER_KINDS = frozenset("list dict set bytearray deque defaultdict Counter OrderedDict List Dict Set MutableMapping MutableSequence MutableSet Any object MutableList Deque DefaultDict".split())
+_GIVEN_FIRST = frozenset(
+    (
+        "random.shuffle",
+        "heapq.heappush",
+        "heapq.heappop",
+        "heapq.heapify",
+        "bisect.insort",
+        "bisect.insort_left",
+        "bisect.insort_right",
+        "setattr",
+        "heapq.heapreplace",
+        "numpy.random.shuffle",
+        "operator.setitem",
+        "delattr",
+    )
+)
+_CONTAINER_KINDS = frozenset(
+    ["list", "dict", "set", "bytearray", "deque", "defaultdict", "Counter", "OrderedDict", "List", "Dict", "Set", "MutableMapping", "MutableSequence", "MutableSet", "Any", "object", "MutableList", "Deque", "DefaultDict"]
+)
 
 
 def within(look: Look, *roles: Role) -> Iterator[tuple[Function, Reached]]:
@@ -39,7 +54,11 @@ def within(look: Look, *roles: Role) -> Iterator[tuple[Function, Reached]]:
 def deeds(look: Look, at: Reached, *, certain: bool = True) -> Iterator[tuple[ast.Call, Act]]:
     """The changes of the world in a function, without temporary files of its own."""
     for call, act in look.acts(at.function, certain=certain):
-        if act.kind == "change" and not look.own_temporary(call, at.function) and not look.roles.is_outside(call, at.function):
+        if (
+            act.kind == "change"
+            and not look.own_temporary(call, at.function)
+            and not look.roles.is_outside(call, at.function)
+        ):
             yield call, act
 
 
@@ -56,7 +75,11 @@ def effects_as_steps(look: Look) -> Iterator[Hit]:
 def _leaves_the_house(look: Look, call: ast.Call, function: Function) -> bool:
     """A guess from a name counts where the call is of something of the user's own that this module does not define."""
     meaning = look.meaning(call.func, function)
-    return look.names.local(meaning) is None and not look.is_log(call, function) and not look.vocabulary.asks_a_model(call, function)
+    return (
+        look.names.local(meaning) is None
+        and not look.is_log(call, function)
+        and not look.vocabulary.asks_a_model(call, function)
+    )
 
 
 def waits_in_steps(look: Look) -> Iterator[Hit]:
@@ -76,10 +99,21 @@ def _of_run(look: Look, call: ast.Call, function: Function) -> str:
     shown = f"{source_name(call.func)}()"
     if meaning.startswith("surefoot.effects."):
         return shown
-    if meaning.startswith("surefoot.") and last(meaning) in WAITS - {"verify", "watch", "undo", "gather", "map", "send_event"}:
+    if meaning.startswith("surefoot.") and last(meaning) in WAITS - {
+        "verify",
+        "watch",
+        "undo",
+        "gather",
+        "map",
+        "send_event",
+    }:
         return shown
     if meaning.startswith("surefoot.") and last(meaning) in ("map", "gather", "send_event"):
-        return shown if last(meaning) == "send_event" or any(_is_effect(look, one, function) for one in ast.walk(call)) else ""
+        return (
+            shown
+            if last(meaning) == "send_event" or any(_is_effect(look, one, function) for one in ast.walk(call))
+            else ""
+        )
     called = look.names.local(meaning)
     return shown if called is not None and look.roles.of.get(called) is Role.EFFECT else ""
 
@@ -107,11 +141,18 @@ def retried_without_key(look: Look) -> Iterator[Hit]:
 
 def _is_idempotent_by_name(act: Act, call: ast.Call) -> bool:
     said = words(last(source_name(call.func)))
-    return not act.certain and bool(said) and said[0] in ("write", "delete", "cancel", "upload", "save", "drop", "remove", "deploy", "update", "revoke", "grant")
+    return (
+        not act.certain
+        and bool(said)
+        and said[0]
+        in ("write", "delete", "cancel", "upload", "save", "drop", "remove", "deploy", "update", "revoke", "grant")
+    )
 
 
 def _uses_key(look: Look, function: Function) -> bool:
-    if any(look.meaning(call.func, function) in ("surefoot.key", "surefoot.aio.key") for call in function.all(ast.Call)):
+    if any(
+        look.meaning(call.func, function) in ("surefoot.key", "surefoot.aio.key") for call in function.all(ast.Call)
+    ):
         return True
     return look.speaks_of_keys(function)
 
@@ -135,14 +176,25 @@ def changed_arguments(look: Look) -> Iterator[Hit]:
     for step in look.roles.having(Role.STEP):
         ignored = _ignored(look, step)
         for name in step.params:
-            if name in ignored or (step.owner is not None and name == next(iter(step.params))) or _is_returned(step, name):
+            if (
+                name in ignored
+                or (step.owner is not None and name == next(iter(step.params)))
+                or _is_returned(step, name)
+            ):
                 continue
             yield from changes_of(look, step, name)
 
 
 def changes_of(look: Look, function: Function, name: str, depth: int = 0) -> Iterator[Hit]:
     """Where a function changes what it was given under a name."""
-    rebound = min((position(node) for node in function.all(ast.Assign) if any(isinstance(t, ast.Name) and t.id == name for t in node.targets)), default=None)
+    rebound = min(
+        (
+            position(node)
+            for node in function.all(ast.Assign)
+            if any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
+        ),
+        default=None,
+    )
     aliases = {name, *_aliases(function, name)}
     for node, about in _mutations(look, function, aliases, name):
         if rebound is None or position(node) < rebound:
@@ -152,9 +204,15 @@ def changes_of(look: Look, function: Function, name: str, depth: int = 0) -> Ite
             helper = look.names.called(call, function)
             if helper is None or helper in look.roles.of:
                 continue
-            names = [one for one in helper.params if not (helper.owner is not None and one == next(iter(helper.params)))]
+            names = [
+                one for one in helper.params if not (helper.owner is not None and one == next(iter(helper.params)))
+            ]
             for given, param in zip(call.args, names, strict=False):
-                if isinstance(given, ast.Name) and given.id in aliases and (rebound is None or position(call) < rebound):
+                if (
+                    isinstance(given, ast.Name)
+                    and given.id in aliases
+                    and (rebound is None or position(call) < rebound)
+                ):
                     if any(True for _ in changes_of(look, helper, param, depth + 1)):
                         yield Hit(call, name, (function.short_name, helper.short_name))
 
@@ -169,7 +227,8 @@ def _ignored(look: Look, step: Function) -> set[str]:
 def _is_returned(function: Function, name: str) -> bool:
     return any(
         isinstance(node, ast.Name) and node.id == name
-        for one in function.all(ast.Return) if one.value is not None
+        for one in function.all(ast.Return)
+        if one.value is not None
         for node in _as_it_is(one.value)
     )
 
@@ -202,7 +261,11 @@ def _aliases(function: Function, name: str) -> set[str]:
     found = {name}
     for _ in range(3):
         for assign in function.all(ast.Assign):
-            if len(assign.targets) == 1 and isinstance(assign.targets[0], ast.Name) and len(function.assigned[assign.targets[0].id]) == 1:
+            if (
+                len(assign.targets) == 1
+                and isinstance(assign.targets[0], ast.Name)
+                and len(function.assigned[assign.targets[0].id]) == 1
+            ):
                 if _path_of(assign.value) in found:
                     found.add(assign.targets[0].id)
         for loop in (*function.all(ast.For), *function.all(ast.comprehension)):
@@ -225,7 +288,11 @@ def _iterated(node: ast.expr) -> str:
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("values", "items") and not node.args:
             return _path_of(node.func.value)
-        if isinstance(node.func, ast.Name) and node.func.id in ("enumerate", "reversed", "sorted", "list", "zip") and node.args:
+        if (
+            isinstance(node.func, ast.Name)
+            and node.func.id in ("enumerate", "reversed", "sorted", "list", "zip")
+            and node.args
+        ):
             return _iterated(node.args[0])
         return ""
     return _path_of(node)
@@ -234,13 +301,23 @@ def _iterated(node: ast.expr) -> str:
 def _mutations(look: Look, function: Function, names: set[str], name: str) -> Iterator[tuple[ast.AST, str]]:
     for call in function.all(ast.Call):
         if isinstance(call.func, ast.Attribute) and call.func.attr in _CHANGING and _path_of(call.func.value) in names:
-            if call.func.attr not in _AMBIGUOUS or _is_container(look, function, _path_of(call.func.value), name, call.func.value):
+            if call.func.attr not in _AMBIGUOUS or _is_container(
+                look, function, _path_of(call.func.value), name, call.func.value
+            ):
                 yield call, name
-        elif look.meaning(call.func, function) in _GIVEN_FIRST and call.args and _path_of(call.args[0]) in names:
-            yield call, name
-        elif isinstance(call.func, ast.Attribute) and _path_of(call.func.value) in names and any(one.arg == "inplace" and isinstance(one.value, ast.Constant) and one.value.value is True for one in call.keywords):
-            yield call, name
-        elif look.meaning(call.func, function) in ("list.append", "list.sort", "dict.update", "dict.pop", "set.add", "list.extend") and call.args and _path_of(call.args[0]) in names:
+        elif (look.meaning(call.func, function) in _GIVEN_FIRST and call.args and _path_of(call.args[0]) in names) or (
+            isinstance(call.func, ast.Attribute)
+            and _path_of(call.func.value) in names
+            and any(
+                one.arg == "inplace" and isinstance(one.value, ast.Constant) and one.value.value is True
+                for one in call.keywords
+            )
+        ) or (
+            look.meaning(call.func, function)
+            in ("list.append", "list.sort", "dict.update", "dict.pop", "set.add", "list.extend")
+            and call.args
+            and _path_of(call.args[0]) in names
+        ):
             yield call, name
     for kind in (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete):
         for node in function.all(kind):
@@ -250,7 +327,12 @@ def _mutations(look: Look, function: Function, names: set[str], name: str) -> It
                     if isinstance(target, ast.Attribute) and _is_service(function, _path_of_target(target)):
                         continue
                     yield node, name
-                elif isinstance(node, ast.AugAssign) and isinstance(target, ast.Name) and target.id == name and _adds_to_a_list(look, function, name, node):
+                elif (
+                    isinstance(node, ast.AugAssign)
+                    and isinstance(target, ast.Name)
+                    and target.id == name
+                    and _adds_to_a_list(look, function, name, node)
+                ):
                     yield node, name
 
 
@@ -301,7 +383,10 @@ def sagas(look: Look) -> Iterator[Hit]:
     for function in look.module.everything:
         for kind in (ast.With, ast.AsyncWith):
             for block in function.all(kind):
-                if not any(look.meaning(item.context_expr, function) in ("surefoot.saga()", "surefoot.aio.saga()") for item in block.items):
+                if not any(
+                    look.meaning(item.context_expr, function) in ("surefoot.saga()", "surefoot.aio.saga()")
+                    for item in block.items
+                ):
                     continue
                 for node, effect, via in _called_in(look, block, function):
                     if effect not in look.roles.undone and (id(node), effect.name) not in seen:
@@ -309,7 +394,9 @@ def sagas(look: Look) -> Iterator[Hit]:
                         yield Hit(node, f"{effect.short_name}()", via)
 
 
-def _called_in(look: Look, block: ast.With | ast.AsyncWith, function: Function) -> Iterator[tuple[ast.AST, Function, tuple[str, ...]]]:
+def _called_in(
+    look: Look, block: ast.With | ast.AsyncWith, function: Function
+) -> Iterator[tuple[ast.AST, Function, tuple[str, ...]]]:
     for kind in (ast.Name, ast.Attribute):
         for node in look.module.inside(block, function, kind):
             if node.lineno == block.lineno and node.col_offset <= block.items[-1].context_expr.col_offset:

@@ -50,7 +50,11 @@ def _differs(role: Role, call: ast.Call, meaning: str) -> bool:
         return False
     if meaning in SLEEP:
         return not is_yield(call)
-    return meaning in THREADS | TASKS or meaning in ("asyncio.to_thread", "?loop.run_in_executor", "asyncio.to_thread()")
+    return meaning in THREADS | TASKS or meaning in (
+        "asyncio.to_thread",
+        "?loop.run_in_executor",
+        "asyncio.to_thread()",
+    )
 
 
 def world(look: Look) -> Iterator[Hit]:
@@ -59,7 +63,11 @@ def world(look: Look) -> Iterator[Hit]:
             act = look.vocabulary.certain(call, at.function)
             if act is not None and not look.roles.is_outside(call, at.function):
                 meaning = look.meaning(call.func, at.function)
-                if act.kind == "read" and look.only_told(call, at.function) and meaning in ("os.getpid", "socket.gethostname"):
+                if (
+                    act.kind == "read"
+                    and look.only_told(call, at.function)
+                    and meaning in ("os.getpid", "socket.gethostname")
+                ):
                     continue
                 yield Hit(call, f"{source_name(call.func)}()", at.via)
         yield from environment(look, at)
@@ -77,7 +85,11 @@ def sends_without_key(look: Look) -> Iterator[Hit]:
             continue
         for one in reach:
             for call, act in deeds(look, one, certain=False):
-                if act.sends and call not in seen and not (not act.certain and look.vocabulary.asks_a_model(call, one.function)):
+                if (
+                    act.sends
+                    and call not in seen
+                    and not (not act.certain and look.vocabulary.asks_a_model(call, one.function))
+                ):
                     seen.add(call)
                     yield Hit(call, f"{source_name(call.func)}()", one.via)
 
@@ -94,7 +106,8 @@ def _has_key(look: Look, function: Function) -> bool:
     return any(
         look.meaning(call.func, function).startswith("temporalio.activity.info") for call in function.all(ast.Call)
     ) or any(
-        look.meaning(node, function) in ("dbos.DBOS.workflow_id", "dbos.DBOS.step_id") for node in function.all(ast.Attribute)
+        look.meaning(node, function) in ("dbos.DBOS.workflow_id", "dbos.DBOS.step_id")
+        for node in function.all(ast.Attribute)
     )
 
 
@@ -103,17 +116,30 @@ def _tried_once(look: Look, activity: Function) -> bool:
     asked = False
     for function in look.module.everything:
         for call in function.all(ast.Call):
-            if not last(source_name(call.func)).startswith(("execute_activity", "start_activity", "execute_local_activity", "start_local_activity")) or not call.args:
+            if (
+                not last(source_name(call.func)).startswith(
+                    ("execute_activity", "start_activity", "execute_local_activity", "start_local_activity")
+                )
+                or not call.args
+            ):
                 continue
             first = call.args[0]
-            if look.names.local(look.meaning(first, function)) is not activity and not (isinstance(first, ast.Attribute) and first.attr == activity.short_name):
+            if look.names.local(look.meaning(first, function)) is not activity and not (
+                isinstance(first, ast.Attribute) and first.attr == activity.short_name
+            ):
                 continue
             asked = True
             policy = next((one.value for one in call.keywords if one.arg == "retry_policy"), None)
             if isinstance(policy, ast.Name):
                 values = function.assigned.get(policy.id) or look.module.body.assigned.get(policy.id) or [None]
                 policy = values[0]
-            if not (isinstance(policy, ast.Call) and any(one.arg == "maximum_attempts" and isinstance(one.value, ast.Constant) and one.value.value == 1 for one in policy.keywords)):
+            if not (
+                isinstance(policy, ast.Call)
+                and any(
+                    one.arg == "maximum_attempts" and isinstance(one.value, ast.Constant) and one.value.value == 1
+                    for one in policy.keywords
+                )
+            ):
                 return False
     return asked
 

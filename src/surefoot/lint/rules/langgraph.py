@@ -17,7 +17,20 @@ from surefoot.lint.vocabulary import source_name
 _MEMORY = frozenset(("MemorySaver", "InMemorySaver", "AsyncMemorySaver", "PersistentDict"))
 _INTERRUPTS = frozenset(("langgraph.types.interrupt", "langgraph.types.types.interrupt", "langgraph.interrupt"))
 _RAISED = frozenset(("GraphInterrupt", "GraphBubbleUp", "NodeInterrupt"))
-_RUNS = frozenset(("invoke", "ainvoke", "stream", "astream", "astream_events", "batch", "abatch", "stream_events", "compile", "with_config"))
+_RUNS = frozenset(
+    (
+        "invoke",
+        "ainvoke",
+        "stream",
+        "astream",
+        "astream_events",
+        "batch",
+        "abatch",
+        "stream_events",
+        "compile",
+        "with_config",
+    )
+)
 
 
 # --- savers ----------------------------------------------------------------------------------------
@@ -52,7 +65,11 @@ def _is_memory(look: Look, value: ast.expr, function: Function, depth: int = 0) 
     if isinstance(value, ast.Await):
         return _is_memory(look, value.value, function, depth)
     if isinstance(value, ast.Call):
-        return bool(value.args) and look.meaning(value.func, function).startswith(("sqlite3.", "aiosqlite.")) and _is_memory(look, value.args[0], function, depth)
+        return (
+            bool(value.args)
+            and look.meaning(value.func, function).startswith(("sqlite3.", "aiosqlite."))
+            and _is_memory(look, value.args[0], function, depth)
+        )
     if isinstance(value, ast.Name) and depth < 4:
         for here in (function, look.module.body):
             values = here.assigned.get(value.id)
@@ -65,11 +82,24 @@ def _has_durable_saver(look: Look) -> bool:
     for function in look.module.everything:
         for path in function.imports.values():
             name = last(path)
-            if path.startswith("surefoot.langgraph") or (path.startswith("langgraph") and name.endswith(("Saver", "Checkpointer")) and name not in _MEMORY and name != "BaseCheckpointSaver" and "Sqlite" not in name):
+            if path.startswith("surefoot.langgraph") or (
+                path.startswith("langgraph")
+                and name.endswith(("Saver", "Checkpointer"))
+                and name not in _MEMORY
+                and name != "BaseCheckpointSaver"
+                and "Sqlite" not in name
+            ):
                 return True
         for call in function.all(ast.Call):
             meaning = look.meaning(call.func, function)
-            if "Saver" in meaning and "langgraph" in meaning and last(meaning) not in _MEMORY and meaning.split(".")[-1] not in _MEMORY and not meaning.endswith("()") and not any(part in _MEMORY for part in meaning.replace("()", "").split(".")):
+            if (
+                "Saver" in meaning
+                and "langgraph" in meaning
+                and last(meaning) not in _MEMORY
+                and meaning.split(".")[-1] not in _MEMORY
+                and not meaning.endswith("()")
+                and not any(part in _MEMORY for part in meaning.replace("()", "").split("."))
+            ):
                 if last(meaning) in ("setup", "put", "get", "list", "aput", "aget"):
                     continue
                 if not _is_memory_saver(look, call, function):
@@ -87,9 +117,19 @@ def _is_default(look: Look, call: ast.Call, function: Function) -> bool:
             return True
         if isinstance(parent, ast.IfExp) and not isinstance(parent.test, ast.Constant):
             return True
-        if isinstance(parent, ast.If) and isinstance(parent.test, ast.Compare) and any(isinstance(one, ast.Is) for one in parent.test.ops):
+        if (
+            isinstance(parent, ast.If)
+            and isinstance(parent.test, ast.Compare)
+            and any(isinstance(one, ast.Is) for one in parent.test.ops)
+        ):
             return True
-        if isinstance(parent, ast.If) and isinstance(parent.test, ast.UnaryOp) and isinstance(parent.test.op, ast.Not) and isinstance(parent.test.operand, ast.Name) and parent.test.operand.id in function.params:
+        if (
+            isinstance(parent, ast.If)
+            and isinstance(parent.test, ast.UnaryOp)
+            and isinstance(parent.test.op, ast.Not)
+            and isinstance(parent.test.operand, ast.Name)
+            and parent.test.operand.id in function.params
+        ):
             return True
         if isinstance(parent, ast.keyword) and parent.arg == "default":
             return True
@@ -119,6 +159,14 @@ def effects_before(look: Look) -> Iterator[Hit]:
         if look.roles.of.get(function) is Role.OTHER:
             continue
         for call in interrupts(look, function):
+            for block in look.module.up(call):
+                if isinstance(block, ast.With | ast.AsyncWith):
+                    for item in block.items:
+                        for node in ast.walk(item.context_expr):
+                            if isinstance(node, ast.Call) and node not in seen:
+                                for hit in _effect(look, node, function):
+                                    seen.add(node)
+                                    yield hit
             for statement in look.before(call, function):
                 for hit in _done_in(look, statement, function, call):
                     if hit.node not in seen:
@@ -151,7 +199,11 @@ def _leading_on(block: list[ast.stmt]) -> Iterator[ast.AST]:
             for one in part if isinstance(part, list) else [part]:
                 if one is not None:
                     yield from ast.walk(one)
-        inner = [*inner, *(handler.body for handler in getattr(statement, "handlers", ())), *(case.body for case in getattr(statement, "cases", ()))]
+        inner = [
+            *inner,
+            *(handler.body for handler in getattr(statement, "handlers", ())),
+            *(case.body for case in getattr(statement, "cases", ())),
+        ]
         for one in inner:
             if one and not (leaves(one[-1]) and isinstance(statement, ast.If | ast.Match | ast.Try)):
                 yield from _leading_on(one)
@@ -159,7 +211,13 @@ def _leading_on(block: list[ast.stmt]) -> Iterator[ast.AST]:
 
 def _effect(look: Look, node: ast.Call, function: Function, depth: int = 0, via: tuple[str, ...] = ()) -> Iterator[Hit]:
     act = look.vocabulary.act(node, function)
-    if act is not None and act.kind == "change" and not act.tolerant and not look.is_log(node, function) and not look.own_temporary(node, function):
+    if (
+        act is not None
+        and act.kind == "change"
+        and not act.tolerant
+        and not look.is_log(node, function)
+        and not look.own_temporary(node, function)
+    ):
         yield Hit(node, f"{source_name(node.func)}()", via)
         return
     helper = look.names.called(node, function)
@@ -179,7 +237,9 @@ def _done_later_in_the_loop(look: Look, loop: ast.AST, function: Function, call:
         for one in _leading_on([node]):
             if isinstance(one, ast.Call):
                 rest = [after for after in look.after(look.module.statement(one), function) if contains(loop, after)]
-                if any(isinstance(after, ast.Return | ast.Break | ast.Raise) for after in rest) or isinstance(look.module.statement(one), ast.Return):
+                if any(isinstance(after, ast.Return | ast.Break | ast.Raise) for after in rest) or isinstance(
+                    look.module.statement(one), ast.Return
+                ):
                     continue
                 yield from _effect(look, one, function)
 

@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from surefoot.lint.flow import HANDLERS, LOOPS, STATE, Look, cleans_up, contains, leaves, said_in, walk_block
+from surefoot.lint.flow import HANDLERS, LOOPS, STATE, Look, cleans_up, contains, said_in, walk_block
 from surefoot.lint.module import Function, position
 from surefoot.lint.names import last, words
 from surefoot.lint.roles import Role
@@ -25,15 +25,40 @@ from surefoot.lint.vocabulary import (
 )
 
 DONE = frozenset(
-    "done complete completed finished processed sent paid shipped delivered handled success succeeded charged published "
-    "uploaded refunded imported migrated applied executed emailed mailed notified posted submitted settled billed "
-    "fulfilled transferred deployed exported synced booked converted invoiced resolved".split()
+    ["done", "complete", "completed", "finished", "processed", "sent", "paid", "shipped", "delivered", "handled", "success", "succeeded", "charged", "published", "uploaded", "refunded", "imported", "migrated", "applied", "executed", "emailed", "mailed", "notified", "posted", "submitted", "settled", "billed", "fulfilled", "transferred", "deployed", "exported", "synced", "booked", "converted", "invoiced", "resolved"]
 )
-_SAVING = frozenset("save store persist write flush dump checkpoint put record commit sync update set append upsert mark serialize saves".split())
+_SAVING = frozenset(
+    ["save", "store", "persist", "write", "flush", "dump", "checkpoint", "put", "record", "commit", "sync", "update", "set", "append", "upsert", "mark", "serialize", "saves"]
+)
 _SAVED = STATE | {"done", "sent", "processed", "ledger", "journal"}
-_CACHE = frozenset("cache caches cached config configs configuration settings setting preference preferences prefs theme locale option options".split())
-_WORK = frozenset("process handle execute run perform work do apply convert import migrate render build generate compute train transform ingest index fetch download".split())
-_TRAINING = frozenset(("torch", "jax", "keras", "tensorflow", "flax", "pytorch_lightning", "lightning", "transformers", "accelerate", "mxnet", "paddle", "deepspeed", "optax", "sklearn", "xgboost", "lightgbm"))
+_KEEPS = frozenset(("save", "commit", "flush", "persist", "put", "store", "update", "upsert", "asave", "write", "set"))
+"""Whatever they are called on: right after `job.status = "done"` they make it last."""
+_CACHE = frozenset(
+    ["cache", "caches", "cached", "config", "configs", "configuration", "settings", "setting", "preference", "preferences", "prefs", "theme", "locale", "option", "options"]
+)
+_WORK = frozenset(
+    ["process", "handle", "execute", "run", "perform", "work", "do", "apply", "convert", "import", "migrate", "render", "build", "generate", "compute", "train", "transform", "ingest", "index", "fetch", "download"]
+)
+_TRAINING = frozenset(
+    (
+        "torch",
+        "jax",
+        "keras",
+        "tensorflow",
+        "flax",
+        "pytorch_lightning",
+        "lightning",
+        "transformers",
+        "accelerate",
+        "mxnet",
+        "paddle",
+        "deepspeed",
+        "optax",
+        "sklearn",
+        "xgboost",
+        "lightgbm",
+    )
+)
 
 
 def effect(look: Look, call: ast.Call, function: Function) -> Act | None:
@@ -80,19 +105,33 @@ def _deeper(look: Look, call: ast.Call, function: Function, depth: int) -> Itera
 
 def done_before_effect(look: Look) -> Iterator[Hit]:
     for function in look.module.functions:
-        if set(words(function.short_name)) & DONE and words(function.short_name)[0] in ("mark", "set", "update", "record", "is"):
+        if set(words(function.short_name)) & DONE and words(function.short_name)[0] in (
+            "mark",
+            "set",
+            "update",
+            "record",
+            "is",
+        ):
             continue
         marks = [mark for mark in _marks(look, function)]
         for mark in marks:
             lost = _lost_after(look, mark, function)
-            if lost is not None and not _stands_before(look, mark, function) and not _marked_again(look, mark, marks, lost, function):
+            if (
+                lost is not None
+                and not _stands_before(look, mark, function)
+                and not _marked_again(look, mark, marks, lost, function)
+            ):
                 yield Hit(mark, f"{source_name(lost.func)}()")
 
 
 def _marks(look: Look, function: Function) -> list[ast.Call]:
     found = [call for call in function.all(ast.Call) if _is_mark(look, call, function)]
     for call in function.all(ast.Call):
-        if call not in found and is_save(look, call, function) and _said_done_before(look, call, function):
+        if (
+            call not in found
+            and (last(source_name(call.func)) in _KEEPS or is_save(look, call, function))
+            and _said_done_before(look, call, function)
+        ):
             found.append(call)
     return sorted(found, key=position)
 
@@ -102,21 +141,92 @@ def _is_mark(look: Look, call: ast.Call, function: Function) -> bool:
     shown = source_name(call.func)
     receiver, _, name = shown.rpartition(".")
     said = words(name)
-    if not said or look.names.called(call, function) is not None and _only_returns(look, call, function):
+    if not said or (look.names.called(call, function) is not None and _only_returns(look, call, function)):
         return False
     if look.is_log(call, function):
         return False
     verb, nouns = said[0], set(said[1:])
-    if verb in ("mark", "record", "set", "flag", "update", "log", "register", "save") and nouns & DONE and verb != "log" and "not" not in nouns:
+    if (
+        verb in ("mark", "record", "set", "flag", "update", "log", "register", "save")
+        and nouns & DONE
+        and verb != "log"
+        and "not" not in nouns
+    ):
         return True
-    if verb in ("set", "update", "change", "save", "mark", "write", "put", "transition", "hset", "advance", "move", "as", "update_one") and _says_done(call):
-        return bool({"status", "state", "stage", "phase", "job", "task", "as", "step", "hset"} & set(said)) or bool({"status", "state"} & said_in_keywords(call)) or verb in ("mark", "hset", "transition")
-    if name in ("complete", "finish", "mark", "complete_job", "complete_task", "finish_job", "finish_task", "complete_step", "set_done") and receiver and (call.args or name != "finish") and name != "mark":
+    if verb in (
+        "set",
+        "update",
+        "change",
+        "save",
+        "mark",
+        "write",
+        "put",
+        "transition",
+        "hset",
+        "advance",
+        "move",
+        "as",
+        "update_one",
+    ) and _says_done(call):
+        return (
+            bool({"status", "state", "stage", "phase", "job", "task", "as", "step", "hset"} & set(said))
+            or bool({"status", "state"} & said_in_keywords(call))
+            or verb in ("mark", "hset", "transition")
+        )
+    if (
+        name
+        in (
+            "complete",
+            "finish",
+            "mark",
+            "complete_job",
+            "complete_task",
+            "finish_job",
+            "finish_task",
+            "complete_step",
+            "set_done",
+        )
+        and receiver
+        and (call.args or name != "finish")
+        and name != "mark"
+    ):
         by = set(words(last(receiver)))
-        return bool(by & {"queue", "tracker", "store", "db", "jobs", "ledger", "journal", "progress", "state", "repo", "tasks", "outbox", "inbox", "checkpoint", "registry"})
-    if name in ("ack", "acknowledge", "basic_ack", "task_done", "delete_message", "xack", "ack_message", "complete_message"):
+        return bool(
+            by
+            & {
+                "queue",
+                "tracker",
+                "store",
+                "db",
+                "jobs",
+                "ledger",
+                "journal",
+                "progress",
+                "state",
+                "repo",
+                "tasks",
+                "outbox",
+                "inbox",
+                "checkpoint",
+                "registry",
+            }
+        )
+    if name in (
+        "ack",
+        "acknowledge",
+        "basic_ack",
+        "task_done",
+        "delete_message",
+        "xack",
+        "ack_message",
+        "complete_message",
+    ):
         return not any(arg.arg == "requeue" for arg in call.keywords)
-    if name in ("sadd", "add", "append", "insert", "rpush", "lpush", "hset", "setex") and name in ("sadd", "rpush", "lpush", "hset") and call.args:
+    if (
+        name in ("sadd", "add", "append", "insert", "rpush", "lpush", "hset", "setex")
+        and name in ("sadd", "rpush", "lpush", "hset")
+        and call.args
+    ):
         return bool(said_in(call.args[0]) & DONE)
     if name == "set" and set(words(last(receiver))) & {"redis", "r", "cache", "kv", "db", "store"} and call.args:
         return bool(said_in(call.args[0]) & DONE) or _says_done(call)
@@ -130,7 +240,13 @@ def _is_mark(look: Look, call: ast.Call, function: Function) -> bool:
 
 def _only_returns(look: Look, call: ast.Call, function: Function) -> bool:
     helper = look.names.called(call, function)
-    return helper is not None and not helper.all(ast.Call) and not helper.all(ast.Assign) and not helper.all(ast.AugAssign) and bool(helper.all(ast.Return))
+    return (
+        helper is not None
+        and not helper.all(ast.Call)
+        and not helper.all(ast.Assign)
+        and not helper.all(ast.AugAssign)
+        and bool(helper.all(ast.Return))
+    )
 
 
 def said_in_keywords(call: ast.Call) -> set[str]:
@@ -142,7 +258,11 @@ def _says_done(call: ast.Call) -> bool:
         for one in ast.walk(node):
             if isinstance(one, ast.Constant) and isinstance(one.value, str) and one.value.lower() in DONE:
                 return True
-            if isinstance(one, ast.Attribute) and one.attr.lower() in DONE and (one.attr.isupper() or set(words(source_name(one.value))) & {"status", "state"}):
+            if (
+                isinstance(one, ast.Attribute)
+                and one.attr.lower() in DONE
+                and (one.attr.isupper() or set(words(source_name(one.value))) & {"status", "state"})
+            ):
                 return True
     return False
 
@@ -151,9 +271,14 @@ def _sql_marks(text: str, call: ast.Call) -> bool:
     update = re.search(r"^\s*UPDATE\b.*?\bSET\b(.*?)(?:\bWHERE\b|$)", text, re.IGNORECASE | re.DOTALL)
     if update:
         assigned = update[1]
-        if re.search(r"=\s*'(\w+)'", assigned) and any(value.lower() in DONE for value in re.findall(r"'(\w+)'", assigned)):
+        if re.search(r"=\s*'(\w+)'", assigned) and any(
+            value.lower() in DONE for value in re.findall(r"'(\w+)'", assigned)
+        ):
             return True
-        if any(set(words(name)) & DONE for name in re.findall(r"(\w+)\s*=\s*(?:1|TRUE|NOW\(\)|CURRENT_TIMESTAMP)", assigned, re.IGNORECASE)):
+        if any(
+            set(words(name)) & DONE
+            for name in re.findall(r"(\w+)\s*=\s*(?:1|TRUE|NOW\(\)|CURRENT_TIMESTAMP)", assigned, re.IGNORECASE)
+        ):
             return True
         return bool(re.search(r"\bstatus\s*=\s*(?:\?|%s|\$1|:\w+)", assigned, re.IGNORECASE)) and _says_done(call)
     insert = re.match(r"\s*INSERT\s+(?:OR\s+\w+\s+)?INTO\s+(\w+)", text, re.IGNORECASE)
@@ -181,9 +306,18 @@ def _said_done_before(look: Look, save: ast.Call, function: Function) -> bool:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             shown = source_name(node.value.func)
             receiver, _, name = shown.rpartition(".")
-            if name in ("add", "append", "extend", "update") and (set(words(receiver.rpartition(".")[2])) | _index_words(node.value)) & DONE:
+            if (
+                name in ("add", "append", "extend", "update")
+                and (set(words(receiver.rpartition(".")[2])) | _index_words(node.value)) & DONE
+            ):
                 return True
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute) and node.targets[0].attr in ("status", "state") and isinstance(node.value, ast.Attribute) and node.value.attr.lower() in DONE:
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Attribute)
+            and node.targets[0].attr in ("status", "state")
+            and isinstance(node.value, ast.Attribute)
+            and node.value.attr.lower() in DONE
+        ):
             return True
     del said
     return False
@@ -209,7 +343,12 @@ def _preceding(look: Look, statement: ast.stmt) -> Iterator[ast.stmt]:
 
 def _lost_after(look: Look, mark: ast.Call, function: Function) -> ast.Call | None:
     """The first effect after the mark, or the work on the same thing."""
-    about = {node.id for arg in (*mark.args, *(one.value for one in mark.keywords)) for node in ast.walk(arg) if isinstance(node, ast.Name)}
+    about = {
+        node.id
+        for arg in (*mark.args, *(one.value for one in mark.keywords))
+        for node in ast.walk(arg)
+        if isinstance(node, ast.Name)
+    }
     statement = look.module.statement(mark)
     for following in look.after(statement, function):
         if isinstance(following, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -218,7 +357,11 @@ def _lost_after(look: Look, mark: ast.Call, function: Function) -> ast.Call | No
             if _is_lost(look, call, act, function):
                 return call
         for node in walk_block([following]):
-            if isinstance(node, ast.Call) and _is_work(look, node, function) and about & {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}:
+            if (
+                isinstance(node, ast.Call)
+                and _is_work(look, node, function)
+                and about & {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+            ):
                 return node
     return None
 
@@ -229,7 +372,19 @@ def _is_lost(look: Look, call: ast.Call, act: Act, function: Function) -> bool:
     if said & NOTICES or cleans_up(shown) or _is_mark(look, call, function) or is_save(look, call, function):
         return False
     meaning = look.meaning(call.func, function)
-    if last(meaning) in ("commit", "mkdir", "makedirs", "chmod", "touch", "unlink", "remove", "rmtree", "rename", "replace", "rollback"):
+    if last(meaning) in (
+        "commit",
+        "mkdir",
+        "makedirs",
+        "chmod",
+        "touch",
+        "unlink",
+        "remove",
+        "rmtree",
+        "rename",
+        "replace",
+        "rollback",
+    ):
         return False
     if look.own_temporary(call, function):
         return False
@@ -237,7 +392,11 @@ def _is_lost(look: Look, call: ast.Call, act: Act, function: Function) -> bool:
         return True
     if act.sql:
         text = look.vocabulary.text(call.args[0], function) if call.args else ""
-        return bool(text) and not re.match(r"\s*(DELETE|DROP|TRUNCATE|VACUUM|CREATE)", text or "", re.IGNORECASE) and not re.search(r"\b(log|logs|audit|history|events?|metrics?)\b", text or "", re.IGNORECASE)
+        return (
+            bool(text)
+            and not re.match(r"\s*(DELETE|DROP|TRUNCATE|VACUUM|CREATE)", text or "", re.IGNORECASE)
+            and not re.search(r"\b(log|logs|audit|history|events?|metrics?)\b", text or "", re.IGNORECASE)
+        )
     if act.certain and opened_as(call, meaning) is not None:
         return not (said_in(call) & {"log", "logs", "audit", "report", "summary", "progress", "metrics"})
     return not (said_in(call) & {"log", "webhook", "metrics"} and not act.certain)
@@ -247,7 +406,25 @@ def _is_work(look: Look, call: ast.Call, function: Function) -> bool:
     said = words(last(source_name(call.func)))
     if not said or look.is_log(call, function):
         return False
-    return said[0] in ("process", "handle", "execute", "perform", "do") and len(said) > 1 and not set(said) & {"next", "callbacks", "hooks", "event", "events", "signals", "pending", "remaining", "error", "errors", "exception", "failure"}
+    return (
+        said[0] in ("process", "handle", "execute", "perform", "do")
+        and len(said) > 1
+        and not set(said)
+        & {
+            "next",
+            "callbacks",
+            "hooks",
+            "event",
+            "events",
+            "signals",
+            "pending",
+            "remaining",
+            "error",
+            "errors",
+            "exception",
+            "failure",
+        }
+    )
 
 
 def _stands_before(look: Look, mark: ast.Call, function: Function) -> bool:
@@ -259,23 +436,47 @@ def _stands_before(look: Look, mark: ast.Call, function: Function) -> bool:
             if not isinstance(node, ast.Call):
                 continue
             said = words(last(source_name(node.func)))
-            if said and said[0] in _WORK | {"call", "invoke"} and not look.is_log(node, function) and not (len(said) == 1 and said[0] in ("index", "fetch", "build", "run", "do", "apply") and not node.args):
+            if (
+                said
+                and said[0] in _WORK | {"call", "invoke"}
+                and not look.is_log(node, function)
+                and not (
+                    len(said) == 1 and said[0] in ("index", "fetch", "build", "run", "do", "apply") and not node.args
+                )
+            ):
                 if said[0] not in ("render", "build", "generate", "compute", "fetch", "index", "download", "transform"):
                     return True
             act = effect(look, node, function)
-            if act is not None and not _is_mark(look, node, function) and not is_save(look, node, function) and (act.certain or speaks_of_an_effect(source_name(node.func))):
+            if (
+                act is not None
+                and not _is_mark(look, node, function)
+                and not is_save(look, node, function)
+                and (act.certain or speaks_of_an_effect(source_name(node.func)))
+            ):
                 if set(words(last(source_name(node.func)))) & NOTICES or cleans_up(source_name(node.func)):
                     continue
                 return True
             helper = look.names.called(node, function)
-            if helper is not None and any(True for _ in effects_in(look, node, function)) and not _is_mark(look, node, function):
+            if (
+                helper is not None
+                and any(True for _ in effects_in(look, node, function))
+                and not _is_mark(look, node, function)
+            ):
                 return True
-    return any(contains(node, mark) and node is not mark and effect(look, node, function) is not None and not is_save(look, node, function) for node in function.all(ast.Call))
+    return any(
+        contains(node, mark)
+        and node is not mark
+        and effect(look, node, function) is not None
+        and not is_save(look, node, function)
+        for node in function.all(ast.Call)
+    )
 
 
 def _marked_again(look: Look, mark: ast.Call, marks: list[ast.Call], lost: ast.Call, function: Function) -> bool:
     """A second mark after the effect: the first one said something else."""
-    return any(position(other) > position(lost) and other is not mark and not _in_handler(look, other) for other in marks)
+    return any(
+        position(other) > position(lost) and other is not mark and not _in_handler(look, other) for other in marks
+    )
 
 
 def _in_handler(look: Look, node: ast.AST) -> bool:
@@ -297,17 +498,49 @@ def is_save(look: Look, call: ast.Call, function: Function) -> bool:
     by = set(words(last(receiver)))
     if set(said) & _CACHE or by & (_CACHE | {"metrics"}):
         return False
-    verb = next((word for word in said if word not in ("self", "async", "maybe", "atomic", "safe", "do", "try", "force")), "")
-    if verb in _SAVING and set(said[1:] if verb == said[0] else said) & (_SAVED - {"checkpoint"} | {"checkpoint"}) and len(said) > 1:
-        return verb not in ("set", "mark", "append", "update", "record") or bool(set(said) & STATE) and verb in ("record", "update")
+    verb = next(
+        (word for word in said if word not in ("self", "async", "maybe", "atomic", "safe", "do", "try", "force")), ""
+    )
+    if (
+        verb in _SAVING
+        and set(said[1:] if verb == said[0] else said) & (_SAVED - {"checkpoint"} | {"checkpoint"})
+        and len(said) > 1
+    ):
+        return (
+            verb not in ("set", "mark", "append", "update", "record")
+            or (bool(set(said) & STATE)
+            and verb in ("record", "update"))
+        )
     if verb == "checkpoint" and (len(said) == 1 or "state" in said):
         return True
-    if name in ("save", "persist", "flush", "dump", "store", "write", "commit", "put", "aput", "sync", "save_to_disk", "checkpoint", "save_json", "to_disk", "write_text", "write_bytes") and by & (STATE | {"saver", "checkpointer", "ledger"}):
+    if name in (
+        "save",
+        "persist",
+        "flush",
+        "dump",
+        "store",
+        "write",
+        "commit",
+        "put",
+        "aput",
+        "sync",
+        "save_to_disk",
+        "checkpoint",
+        "save_json",
+        "to_disk",
+        "write_text",
+        "write_bytes",
+    ) and by & (STATE | {"saver", "checkpointer", "ledger"}):
         return True
     meaning = look.meaning(call.func, function)
-    if last(meaning) in ("dump", "safe_dump") and meaning.startswith(("json.", "pickle.", "yaml.", "marshal.", "cloudpickle.", "dill.", "joblib.", "msgpack.")):
+    if last(meaning) in ("dump", "safe_dump") and meaning.startswith(
+        ("json.", "pickle.", "yaml.", "marshal.", "cloudpickle.", "dill.", "joblib.", "msgpack.")
+    ):
         target = said_in(call.args[1]) if len(call.args) > 1 else set()
-        return bool((said_in(call.args[0] if call.args else None) | target | set(words(function.short_name))) & (STATE | {"done"}))
+        return bool(
+            (said_in(call.args[0] if call.args else None) | target | set(words(function.short_name)))
+            & (STATE | {"done"})
+        )
     return False
 
 
@@ -319,7 +552,11 @@ def coarse_checkpoint(look: Look) -> Iterator[Hit]:
         return
     for function in look.module.everything:
         for loop in (*function.all(ast.For), *function.all(ast.AsyncFor), *function.all(ast.While)):
-            saves = [call for call in look.module.inside(loop, function, ast.Call) if _saves(look, call, function) and loop in look.loops_around(call)]
+            saves = [
+                call
+                for call in look.module.inside(loop, function, ast.Call)
+                if _saves(look, call, function) and loop in look.loops_around(call)
+            ]
             hit = _seldom(look, loop, saves, function) if saves else _after_the_loop(look, loop, function)
             if hit is not None:
                 yield hit
@@ -329,16 +566,27 @@ def _saves(look: Look, call: ast.Call, function: Function) -> bool:
     if is_save(look, call, function):
         return True
     helper = look.names.called(call, function)
-    return helper is not None and bool(set(words(helper.short_name)) & (_SAVED | {"save", "persist"})) and any(
-        is_save(look, one, helper) or (look.vocabulary.act(one, helper) is not None and look.vocabulary.act(one, helper).kind == "change")  # type: ignore[union-attr]
-        for one in helper.all(ast.Call)
+    return (
+        helper is not None
+        and bool(set(words(helper.short_name)) & (_SAVED | {"save", "persist"}))
+        and any(
+            is_save(look, one, helper)
+            or (look.vocabulary.act(one, helper) is not None and look.vocabulary.act(one, helper).kind == "change")  # type: ignore[union-attr]
+            for one in helper.all(ast.Call)
+        )
     )
 
 
 def _seldom(look: Look, loop: ast.stmt, saves: list[ast.Call], function: Function) -> Hit | None:
     conditions: list[tuple[ast.Call, ast.If]] = []
     for save in saves:
-        around = [parent for parent in look.module.up(save) if isinstance(parent, ast.If) and contains(loop, parent) and any(contains(part, save) for part in parent.body)]
+        around = [
+            parent
+            for parent in look.module.up(save)
+            if isinstance(parent, ast.If)
+            and contains(loop, parent)
+            and any(contains(part, save) for part in parent.body)
+        ]
         seldom = next((one for one in around if _is_seldom(look, one, function)), None)
         if seldom is None:
             if not _in_handler(look, save):
@@ -348,7 +596,12 @@ def _seldom(look: Look, loop: ast.stmt, saves: list[ast.Call], function: Functio
     for save, condition in conditions:
         for part in loop.body:  # type: ignore[attr-defined]
             for call, _act in effects_in(look, part, function):
-                if contains(condition, call) or _saves(look, call, function) or cleans_up(source_name(call.func)) or look.own_temporary(call, function):
+                if (
+                    contains(condition, call)
+                    or _saves(look, call, function)
+                    or cleans_up(source_name(call.func))
+                    or look.own_temporary(call, function)
+                ):
                     continue
                 return Hit(save, f"{source_name(call.func)}()")
     return None
@@ -373,14 +626,23 @@ def _is_seldom(look: Look, condition: ast.If, function: Function) -> bool:
             return True
         name = source_name(left)
         for node in walk_block(condition.body):
-            if isinstance(node, ast.Assign) and any(source_name(target) == name for target in node.targets) and isinstance(node.value, ast.Constant | ast.Call):
+            if (
+                isinstance(node, ast.Assign)
+                and any(source_name(target) == name for target in node.targets)
+                and isinstance(node.value, ast.Constant | ast.Call)
+            ):
                 return True
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "clear":
                 return True
         if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Sub):
             return True
     name = source_name(test) if isinstance(test, ast.Name) else ""
-    return bool(name) and any(isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mod) for value in function.assigned.get(name, []) if value is not None for one in ast.walk(value))
+    return bool(name) and any(
+        isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mod)
+        for value in function.assigned.get(name, [])
+        if value is not None
+        for one in ast.walk(value)
+    )
 
 
 def _after_the_loop(look: Look, loop: ast.For | ast.AsyncFor | ast.While, function: Function) -> Hit | None:
@@ -388,16 +650,40 @@ def _after_the_loop(look: Look, loop: ast.For | ast.AsyncFor | ast.While, functi
     skipped = _skipped(loop)
     if not skipped:
         return None
-    save = next((call for statement in look.after(loop, function) for call in _calls_in(statement) if _saves(look, call, function)), None)
+    save = next(
+        (
+            call
+            for statement in look.after(loop, function)
+            for call in _calls_in(statement)
+            if _saves(look, call, function)
+        ),
+        None,
+    )
     if save is None:
-        save = next((call for parent in look.module.up(loop) if isinstance(parent, ast.Try) for part in parent.finalbody for call in _calls_in(part) if _saves(look, call, function)), None)
+        save = next(
+            (
+                call
+                for parent in look.module.up(loop)
+                if isinstance(parent, ast.Try)
+                for part in parent.finalbody
+                for call in _calls_in(part)
+                if _saves(look, call, function)
+            ),
+            None,
+        )
     if save is None:
         return None
     grown = any(
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("add", "append", "update") and ast.unparse(node.func.value) in skipped
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("add", "append", "update")
+        and ast.unparse(node.func.value) in skipped
         for node in walk_block(loop.body)
     ) or any(
-        isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript) and ast.unparse(node.targets[0].value) in skipped for node in walk_block(loop.body)
+        isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Subscript)
+        and ast.unparse(node.targets[0].value) in skipped
+        for node in walk_block(loop.body)
     )
     if not grown:
         return None
@@ -422,7 +708,11 @@ def _skipped(loop: ast.For | ast.AsyncFor | ast.While) -> set[str]:
             for compare in ast.walk(node.test):
                 if isinstance(compare, ast.Compare) and any(isinstance(op, ast.In | ast.NotIn) for op in compare.ops):
                     found |= {ast.unparse(one) for one in compare.comparators}
-                if isinstance(compare, ast.Call) and isinstance(compare.func, ast.Attribute) and compare.func.attr == "get":
+                if (
+                    isinstance(compare, ast.Call)
+                    and isinstance(compare.func, ast.Attribute)
+                    and compare.func.attr == "get"
+                ):
                     found.add(ast.unparse(compare.func.value))
     if isinstance(loop, ast.For):
         for comp in ast.walk(loop.iter):
@@ -434,36 +724,83 @@ def _skipped(loop: ast.For | ast.AsyncFor | ast.While) -> set[str]:
 # --- SF103 -----------------------------------------------------------------------------------------
 
 _MEMORY_WORDS = DONE | {"seen", "already", "progress"}
-_EMPTY = frozenset(("dict()", "list()", "set()", "collections.defaultdict()", "collections.OrderedDict()", "collections.Counter()", "collections.deque()"))
+_EMPTY = frozenset(
+    (
+        "dict()",
+        "list()",
+        "set()",
+        "collections.defaultdict()",
+        "collections.OrderedDict()",
+        "collections.Counter()",
+        "collections.deque()",
+    )
+)
 
 
 def state_in_memory(look: Look) -> Iterator[Hit]:
     module = look.module.body
     for name, values in module.assigned.items():
-        if not set(words(name)) & _MEMORY_WORDS or set(words(name)) & _CACHE or not values or not all(_is_empty(look, one, module) for one in values):
+        if (
+            not set(words(name)) & _MEMORY_WORDS
+            or set(words(name)) & _CACHE
+            or not values
+            or not all(_is_empty(look, one, module) for one in values)
+        ):
             continue
         for function in look.module.functions:
             if function.binds(name) or _is_given_away(look, name):
                 continue
             if _remembers(look, name, function):
-                place = next((node for node in look.module.tree.body if isinstance(node, ast.Assign | ast.AnnAssign) and _targets(node, name)), look.module.tree.body[0])
+                place = next(
+                    (
+                        node
+                        for node in look.module.tree.body
+                        if isinstance(node, ast.Assign | ast.AnnAssign) and _targets(node, name)
+                    ),
+                    look.module.tree.body[0],
+                )
                 yield Hit(place, name)
                 break
     for owner in look.module.classes.values():
         for name, places in owner.attributes.items():
-            if not set(words(name)) & (DONE | {"already"}) or set(words(name)) & _CACHE or not all(_is_empty(look, value, where) for value, where in places):
+            if (
+                not set(words(name)) & (DONE | {"already"})
+                or set(words(name)) & _CACHE
+                or not all(_is_empty(look, value, where) for value, where in places)
+            ):
                 continue
-            if any(_saves_itself(method) for method in owner.methods.values()) or _attribute_given_away(look, owner.methods.values(), name):
+            if any(_saves_itself(method) for method in owner.methods.values()) or _attribute_given_away(
+                look, owner.methods.values(), name
+            ):
                 continue
             for method in owner.methods.values():
                 if _remembers(look, f"self.{name}", method) and method.short_name != "__init__":
-                    yield Hit(look.module.statement(places[0][0]) if places[0][0] in look.module.parents else owner.node, f"self.{name}")
+                    yield Hit(
+                        look.module.statement(places[0][0]) if places[0][0] in look.module.parents else owner.node,
+                        f"self.{name}",
+                    )
                     break
 
 
 def _saves_itself(method: Function) -> bool:
     said = set(words(method.short_name))
-    return bool(said & {"save", "load", "persist", "dump", "restore", "checkpoint", "snapshot", "serialize", "to_dict", "getstate", "flush", "store"})
+    return bool(
+        said
+        & {
+            "save",
+            "load",
+            "persist",
+            "dump",
+            "restore",
+            "checkpoint",
+            "snapshot",
+            "serialize",
+            "to_dict",
+            "getstate",
+            "flush",
+            "store",
+        }
+    )
 
 
 def _attribute_given_away(look: Look, methods: object, name: str) -> bool:
@@ -475,7 +812,11 @@ def _attribute_given_away(look: Look, methods: object, name: str) -> bool:
                 if any(isinstance(node, ast.Attribute) and node.attr == name for node in ast.walk(arg)):
                     return True
         for one in method.all(ast.Return):
-            if one.value is not None and any(isinstance(node, ast.Attribute) and node.attr == name for node in ast.walk(one.value)) and not isinstance(one.value, ast.Compare):
+            if (
+                one.value is not None
+                and any(isinstance(node, ast.Attribute) and node.attr == name for node in ast.walk(one.value))
+                and not isinstance(one.value, ast.Compare)
+            ):
                 return True
     return False
 
@@ -485,7 +826,11 @@ def _is_empty(look: Look, value: ast.expr | None, function: Function) -> bool:
         case ast.Dict(keys=[]) | ast.List(elts=[]):
             return True
         case ast.Call(args=args):
-            return f"{look.meaning(value.func, function)}()" in _EMPTY and all(not isinstance(one, ast.Call | ast.List | ast.Set) or "defaultdict" in look.meaning(value.func, function) for one in args)
+            return f"{look.meaning(value.func, function)}()" in _EMPTY and all(
+                not isinstance(one, ast.Call | ast.List | ast.Set)
+                or "defaultdict" in look.meaning(value.func, function)
+                for one in args
+            )
         case _:
             return False
 
@@ -499,15 +844,38 @@ def _is_given_away(look: Look, name: str) -> bool:
     """Whether a name of the module goes to anything that may keep it."""
     for function in look.module.everything:
         for call in function.all(ast.Call):
-            if look.is_log(call, function) or look.meaning(call.func, function) in ("len", "bool", "sorted", "enumerate", "any", "all", "sum"):
+            if look.is_log(call, function) or look.meaning(call.func, function) in (
+                "len",
+                "bool",
+                "sorted",
+                "enumerate",
+                "any",
+                "all",
+                "sum",
+            ):
                 continue
             for arg in (*call.args, *(one.value for one in call.keywords)):
                 for node in ast.walk(arg):
-                    if isinstance(node, ast.Name) and node.id == name and not isinstance(look.module.parents.get(node), ast.Subscript | ast.Compare):
+                    if (
+                        isinstance(node, ast.Name)
+                        and node.id == name
+                        and not isinstance(look.module.parents.get(node), ast.Subscript | ast.Compare)
+                    ):
                         return True
-            if isinstance(call.func, ast.Attribute) and source_name(call.func.value) == name and call.func.attr == "update" and call.args and isinstance(call.args[0], ast.Call):
+            if (
+                isinstance(call.func, ast.Attribute)
+                and source_name(call.func.value) == name
+                and call.func.attr == "update"
+                and call.args
+                and isinstance(call.args[0], ast.Call)
+            ):
                 return True
-        if any(one.value is not None and any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(one.value)) for one in function.all(ast.Return) if not isinstance(one.value, ast.Compare)):
+        if any(
+            one.value is not None
+            and any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(one.value))
+            for one in function.all(ast.Return)
+            if not isinstance(one.value, ast.Compare)
+        ):
             return True
     return False
 
@@ -518,9 +886,14 @@ def _remembers(look: Look, name: str, function: Function) -> bool:
         isinstance(op, ast.In | ast.NotIn) and ast.unparse(one) in (name, f"{name}.keys()")
         for compare in function.all(ast.Compare)
         for op, one in zip(compare.ops, compare.comparators, strict=True)
-    ) or any(isinstance(call.func, ast.Attribute) and call.func.attr == "get" and ast.unparse(call.func.value) == name for call in function.all(ast.Call))
+    ) or any(
+        isinstance(call.func, ast.Attribute) and call.func.attr == "get" and ast.unparse(call.func.value) == name
+        for call in function.all(ast.Call)
+    )
     notes = any(
-        isinstance(call.func, ast.Attribute) and call.func.attr in ("add", "append", "update", "setdefault", "appendleft", "extend") and ast.unparse(call.func.value) == name
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr in ("add", "append", "update", "setdefault", "appendleft", "extend")
+        and ast.unparse(call.func.value) == name
         for call in function.all(ast.Call)
     ) or any(
         isinstance(target, ast.Subscript) and ast.unparse(target.value) == name
@@ -530,7 +903,11 @@ def _remembers(look: Look, name: str, function: Function) -> bool:
     )
     if not (asks and notes):
         return False
-    return any(_counts(look, call, act, function) for part in function.node.body for call, act in effects_in(look, part, function))
+    return any(
+        _counts(look, call, act, function)
+        for part in function.node.body
+        for call, act in effects_in(look, part, function)
+    )
 
 
 def _counts(look: Look, call: ast.Call, act: Act, function: Function) -> bool:
@@ -540,10 +917,11 @@ def _counts(look: Look, call: ast.Call, act: Act, function: Function) -> bool:
 # --- SF104 -----------------------------------------------------------------------------------------
 
 _REMEMBERED = frozenset(
-    "last since checkpoint state saved previous prev seen cursor watermark synced processed known recorded stored after run "
-    "ran indexed imported backup baseline old exported resume progress".split()
+    ["last", "since", "checkpoint", "state", "saved", "previous", "prev", "seen", "cursor", "watermark", "synced", "processed", "known", "recorded", "stored", "after", "run", "ran", "indexed", "imported", "backup", "baseline", "old", "exported", "resume", "progress"]
 )
-_NOT_STATE = frozenset("cache caches cached reload reloader watch watcher watching ttl expire expired expiry stale lru hot memo autoreload prune age refresh".split())
+_NOT_STATE = frozenset(
+    ["cache", "caches", "cached", "reload", "reloader", "watch", "watcher", "watching", "ttl", "expire", "expired", "expiry", "stale", "lru", "hot", "memo", "autoreload", "prune", "age", "refresh"]
+)
 
 
 def time_as_change(look: Look) -> Iterator[Hit]:
@@ -555,7 +933,11 @@ def time_as_change(look: Look) -> Iterator[Hit]:
             if len(compare.ops) != 1 or not isinstance(compare.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
                 continue
             for here, there in ((compare.left, compare.comparators[0]), (compare.comparators[0], compare.left)):
-                if _is_file_time(look, here, function) and not _is_file_time(look, there, function) and _is_remembered(look, there, function):
+                if (
+                    _is_file_time(look, here, function)
+                    and not _is_file_time(look, there, function)
+                    and _is_remembered(look, there, function)
+                ):
                     yield Hit(compare, ast.unparse(here))
                     break
 
@@ -570,7 +952,13 @@ def _is_file_time(look: Look, node: ast.expr, function: Function, depth: int = 0
             return not _is_about_now(look, node, function)
         if isinstance(one, ast.Name) and isinstance(node, ast.Name | ast.Call | ast.BinOp):
             values = function.assigned.get(one.id, [])
-            if len(values) == 1 and values[0] is not None and one.id not in function.params and not isinstance(values[0], ast.ListComp | ast.DictComp) and _is_file_time(look, values[0], function, depth + 1):
+            if (
+                len(values) == 1
+                and values[0] is not None
+                and one.id not in function.params
+                and not isinstance(values[0], ast.ListComp | ast.DictComp)
+                and _is_file_time(look, values[0], function, depth + 1)
+            ):
                 return True
         if isinstance(one, ast.Call):
             helper = look.names.called(one, function)
@@ -582,9 +970,9 @@ def _is_file_time(look: Look, node: ast.expr, function: Function, depth: int = 0
 
 
 def _is_about_now(look: Look, node: ast.AST, function: Function) -> bool:
-    return any(isinstance(one, ast.Call) and is_clock(one, look.meaning(one.func, function)) for one in ast.walk(node)) or any(
-        isinstance(one, ast.Name) and "now" in words(one.id) for one in ast.walk(node)
-    )
+    return any(
+        isinstance(one, ast.Call) and is_clock(one, look.meaning(one.func, function)) for one in ast.walk(node)
+    ) or any(isinstance(one, ast.Name) and "now" in words(one.id) for one in ast.walk(node))
 
 
 def _is_remembered(look: Look, node: ast.expr, function: Function) -> bool:
@@ -611,19 +999,30 @@ def _is_remembered(look: Look, node: ast.expr, function: Function) -> bool:
 # --- SF105 -----------------------------------------------------------------------------------------
 
 _NOT_KEPT = frozenset(
-    "log logs logger logging prompt prompts response responses digest report reports hash fingerprint print message messages "
-    "event events html cache cached debug render display tool tools output outputs api show dumped pretty view repr format "
-    "trace telemetry metric metrics sse stream websocket ws http request body signature checksum key sha256 md5 sha1 hexdigest "
-    "diff compare console summary text markdown export".split()
+    ["log", "logs", "logger", "logging", "prompt", "prompts", "response", "responses", "digest", "report", "reports", "hash", "fingerprint", "print", "message", "messages", "event", "events", "html", "cache", "cached", "debug", "render", "display", "tool", "tools", "output", "outputs", "api", "show", "dumped", "pretty", "view", "repr", "format", "trace", "telemetry", "metric", "metrics", "sse", "stream", "websocket", "ws", "http", "request", "body", "signature", "checksum", "key", "sha256", "md5", "sha1", "hexdigest", "diff", "compare", "console", "summary", "text", "markdown", "export"]
 )
-_DUMPS = frozenset(("json.dump", "json.dumps", "orjson.dumps", "simplejson.dump", "simplejson.dumps", "ujson.dumps", "ujson.dump", "rapidjson.dumps", "msgpack.packb", "msgpack.dumps", "srsly.json_dumps"))
+_DUMPS = frozenset(
+    (
+        "json.dump",
+        "json.dumps",
+        "orjson.dumps",
+        "simplejson.dump",
+        "simplejson.dumps",
+        "ujson.dumps",
+        "ujson.dump",
+        "rapidjson.dumps",
+        "msgpack.packb",
+        "msgpack.dumps",
+        "srsly.json_dumps",
+    )
+)
 _KEPT_STATE = STATE - {"completed", "processed"} | {"ckpt", "resume"}
 
 
 def default_str(look: Look) -> Iterator[Hit]:
     for function in look.module.everything:
         for call in function.all(ast.Call):
-            if look.meaning(call.func, function) not in _DUMPS and not (last(source_name(call.func)) in ("to_json",)):
+            if look.meaning(call.func, function) not in _DUMPS and last(source_name(call.func)) not in ("to_json",):
                 continue
             value = next((one.value for one in call.keywords if one.arg in ("default", "default_handler")), None)
             if value is None or not _makes_text(look, value, function):
@@ -637,7 +1036,12 @@ def _makes_text(look: Look, value: ast.expr, function: Function) -> bool:
         return True
     if isinstance(value, ast.Lambda):
         body, given = value.body, value.args.args[0].arg if value.args.args else ""
-        if isinstance(body, ast.Call) and isinstance(body.func, ast.Name) and body.func.id in ("str", "repr") and len(body.args) == 1:
+        if (
+            isinstance(body, ast.Call)
+            and isinstance(body.func, ast.Name)
+            and body.func.id in ("str", "repr")
+            and len(body.args) == 1
+        ):
             return isinstance(body.args[0], ast.Name) and body.args[0].id == given
         return isinstance(body, ast.JoinedStr)
     return False
@@ -651,7 +1055,9 @@ def _is_state(look: Look, call: ast.Call, function: Function) -> bool:
     if not isinstance(statement, ast.With | ast.AsyncWith | ast.Try | ast.For | ast.If | ast.While):
         for node in ast.walk(statement):
             if isinstance(node, ast.Call) and contains(node, call) and node is not call:
-                said |= set(words(last(source_name(node.func)))) | {word for arg in node.args if not contains(arg, call) for word in said_in(arg)}
+                said |= set(words(last(source_name(node.func)))) | {
+                    word for arg in node.args if not contains(arg, call) for word in said_in(arg)
+                }
                 said |= set(words(source_name(node.func).rpartition(".")[0]))
         if isinstance(statement, ast.Assign):
             said |= {word for target in statement.targets for word in said_in(target)}
@@ -664,18 +1070,24 @@ def _is_state(look: Look, call: ast.Call, function: Function) -> bool:
 
 
 def _is_for_reading(look: Look, call: ast.Call, function: Function) -> bool:
-    if set(words(function.short_name)) & _NOT_KEPT or look.retried_by(function) and False:
+    if set(words(function.short_name)) & _NOT_KEPT or (look.retried_by(function) and False):
         return True
-    if call.args and said_in(call.args[0]) & (_NOT_KEPT - {"text", "key", "output", "outputs", "messages", "message", "events", "event", "tools"}):
+    if call.args and said_in(call.args[0]) & (
+        _NOT_KEPT - {"text", "key", "output", "outputs", "messages", "message", "events", "event", "tools"}
+    ):
         return True
     for node in look.module.up(call):
         if isinstance(node, ast.Call):
             meaning = look.meaning(node.func, function)
-            if look.is_log(node, function) or meaning.startswith(("hashlib.", "hash", "zlib.crc32", "hmac.")) or last(meaning) in ("sha256", "md5", "len", "print"):
+            if (
+                look.is_log(node, function)
+                or meaning.startswith(("hashlib.", "hash", "zlib.crc32", "hmac."))
+                or last(meaning) in ("sha256", "md5", "len", "print")
+            ):
                 return True
             if set(words(last(source_name(node.func)))) & (_NOT_KEPT - {"output", "key", "format", "text", "export"}):
                 return True
-        if isinstance(node, ast.Return) and set(words(function.short_name))& {"str", "describe", "preview"}:
+        if isinstance(node, ast.Return) and set(words(function.short_name)) & {"str", "describe", "preview"}:
             return True
         if isinstance(node, ast.Compare):
             return True
@@ -692,9 +1104,24 @@ def _is_for_reading(look: Look, call: ast.Call, function: Function) -> bool:
 
 # --- SF106 -----------------------------------------------------------------------------------------
 
-_LOADERS = re.compile(r"^(json|simplejson|orjson|ujson|pickle|cloudpickle|dill|yaml|toml|tomllib|tomli|msgpack|marshal|joblib|torch|numpy|srsly|ruamel\.yaml\.YAML\(\)|jsonpickle|msgspec\.json|shelve|cbor2|bson)\.(load|loads|safe_load|full_load|unpackb|unpack|decode|read_json|open|unsafe_load)$")
-_LOADING = frozenset("load read restore get fetch resume recover open parse deserialize init".split())
-_MISSING_ONLY = frozenset(("FileNotFoundError", "ModuleNotFoundError", "ImportError", "IsADirectoryError", "NotADirectoryError", "StopIteration", "KeyboardInterrupt", "asyncio.CancelledError", "BlockingIOError", "TimeoutError"))
+_LOADERS = re.compile(
+    r"^(json|simplejson|orjson|ujson|pickle|cloudpickle|dill|yaml|toml|tomllib|tomli|msgpack|marshal|joblib|torch|numpy|srsly|ruamel\.yaml\.YAML\(\)|jsonpickle|msgspec\.json|shelve|cbor2|bson)\.(load|loads|safe_load|full_load|unpackb|unpack|decode|read_json|open|unsafe_load)$"
+)
+_LOADING = frozenset(["load", "read", "restore", "get", "fetch", "resume", "recover", "open", "parse", "deserialize", "init"])
+_MISSING_ONLY = frozenset(
+    (
+        "FileNotFoundError",
+        "ModuleNotFoundError",
+        "ImportError",
+        "IsADirectoryError",
+        "NotADirectoryError",
+        "StopIteration",
+        "KeyboardInterrupt",
+        "asyncio.CancelledError",
+        "BlockingIOError",
+        "TimeoutError",
+    )
+)
 _STATE_NOUNS = STATE | {"completed", "done", "processed", "ledger"}
 
 
@@ -731,9 +1158,43 @@ def _start_fresh(look: Look, tried: ast.Try | ast.TryStar, function: Function) -
 def _is_unreadable(caught: set[str]) -> bool:
     """Whether a handler catches what a damaged or unreadable file raises. A missing key is something else."""
     return any(
-        name.startswith("?") is False
-        and (last(name) in ("Exception", "BaseException", "ValueError", "JSONDecodeError", "UnpicklingError", "PickleError", "EOFError", "OSError", "IOError", "EnvironmentError", "UnicodeDecodeError", "UnicodeError", "YAMLError", "TOMLDecodeError", "PermissionError", "TypeError", "RuntimeError", "BadZipFile", "Error", "DatabaseError", "SQLAlchemyError", "RedisError", "ValidationError", "AttributeError", "OperationalError", "ExceptionGroup", "ConnectionError", "ClientError")
-             or "orrupt" in name or "Decode" in name or "Unpack" in name)
+        (name.startswith("?") is False
+        and (
+            last(name)
+            in (
+                "Exception",
+                "BaseException",
+                "ValueError",
+                "JSONDecodeError",
+                "UnpicklingError",
+                "PickleError",
+                "EOFError",
+                "OSError",
+                "IOError",
+                "EnvironmentError",
+                "UnicodeDecodeError",
+                "UnicodeError",
+                "YAMLError",
+                "TOMLDecodeError",
+                "PermissionError",
+                "TypeError",
+                "RuntimeError",
+                "BadZipFile",
+                "Error",
+                "DatabaseError",
+                "SQLAlchemyError",
+                "RedisError",
+                "ValidationError",
+                "AttributeError",
+                "OperationalError",
+                "ExceptionGroup",
+                "ConnectionError",
+                "ClientError",
+            )
+            or "orrupt" in name
+            or "Decode" in name
+            or "Unpack" in name
+        ))
         or (name.startswith("?") and ("orrupt" in name or "Decode" in name))
         for name in caught
     )
@@ -745,15 +1206,28 @@ def _loads_state(look: Look, body: list[ast.stmt], function: Function) -> bool:
     if (said | owner) & _CACHE:
         return False
     loads = [node for node in walk_block(body) if isinstance(node, ast.Call) and not look.is_log(node, function)]
-    if any(said_in(node) & _CACHE for node in loads if _LOADERS.match(look.meaning(node.func, function)) or opened_as(node, look.meaning(node.func, function)) is not None):
+    if any(
+        said_in(node) & _CACHE
+        for node in loads
+        if _LOADERS.match(look.meaning(node.func, function))
+        or opened_as(node, look.meaning(node.func, function)) is not None
+    ):
         return False
     for call in loads:
         if _calls_loader(look, call, function):
             return True
-    context = (said if said & (_LOADING | {"ckpt", "checkpoint", "init", "start", "state", "progress"}) or function.short_name == "__init__" else set()) & _STATE_NOUNS
+    context = (
+        said
+        if said & (_LOADING | {"ckpt", "checkpoint", "init", "start", "state", "progress"})
+        or function.short_name == "__init__"
+        else set()
+    ) & _STATE_NOUNS
     for call in loads:
         meaning = look.meaning(call.func, function)
-        if not _LOADERS.match(meaning) and not (last(meaning) in ("read_text", "read_bytes", "read") and meaning.startswith(("pathlib.Path()", "open()", "?"))):
+        if not _LOADERS.match(meaning) and not (
+            last(meaning) in ("read_text", "read_bytes", "read")
+            and meaning.startswith(("pathlib.Path()", "open()", "?"))
+        ):
             continue
         if _LOADERS.match(meaning) and not _from_a_store(look, call, meaning, function, body):
             continue
@@ -767,14 +1241,33 @@ def _calls_loader(look: Look, call: ast.Call, function: Function) -> bool:
     shown = source_name(call.func)
     receiver, _, name = shown.rpartition(".")
     said = words(name)
-    if not said or set(said) & _CACHE or look.meaning(call.func, function).startswith(("surefoot.", "torch.")) or "dict" in said:
+    if (
+        not said
+        or set(said) & _CACHE
+        or look.meaning(call.func, function).startswith(("surefoot.", "torch."))
+        or "dict" in said
+    ):
         return False
     verb = next((word for word in said if word not in ("async", "try", "maybe", "a", "aload")), "")
     if verb in ("load", "read", "restore", "resume", "recover", "fetch") and set(said[1:]) & (_STATE_NOUNS - {"done"}):
         return True
     if verb == "get" and set(said[1:]) & {"checkpoint", "checkpoints", "progress", "snapshot"} and "status" not in said:
         return True
-    if name in ("load", "read", "restore", "aload", "load_latest", "latest", "aget", "aget_tuple", "get_tuple", "load_from_file", "from_file", "model_validate_json", "from_json"):
+    if name in (
+        "load",
+        "read",
+        "restore",
+        "aload",
+        "load_latest",
+        "latest",
+        "aget",
+        "aget_tuple",
+        "get_tuple",
+        "load_from_file",
+        "from_file",
+        "model_validate_json",
+        "from_json",
+    ):
         by = set(words(last(receiver)))
         if name in ("model_validate_json", "from_json"):
             return bool(by & _STATE_NOUNS) and _reads_something(look, call, function)
@@ -783,7 +1276,12 @@ def _calls_loader(look: Look, call: ast.Call, function: Function) -> bool:
 
 
 def _reads_something(look: Look, call: ast.Call, function: Function) -> bool:
-    return any(isinstance(node, ast.Call) and last(look.meaning(node.func, function)) in ("read_text", "read_bytes", "read", "get") for arg in call.args for node in ast.walk(arg))
+    return any(
+        isinstance(node, ast.Call)
+        and last(look.meaning(node.func, function)) in ("read_text", "read_bytes", "read", "get")
+        for arg in call.args
+        for node in ast.walk(arg)
+    )
 
 
 def _from_a_store(look: Look, call: ast.Call, meaning: str, function: Function, body: list[ast.stmt]) -> bool:
@@ -793,7 +1291,11 @@ def _from_a_store(look: Look, call: ast.Call, meaning: str, function: Function, 
     source = call.args[0]
     if last(meaning) in ("load", "safe_load", "open", "full_load") and "loads" not in meaning:
         opened = look.meaning(source, function)
-        if not meaning.startswith(("yaml", "ruamel")) or opened.startswith(("open()", "pathlib.Path().open")) or "open" in opened:
+        if (
+            not meaning.startswith(("yaml", "ruamel"))
+            or opened.startswith(("open()", "pathlib.Path().open"))
+            or "open" in opened
+        ):
             return not (isinstance(source, ast.Name) and source.id in function.params and meaning.startswith("yaml"))
     for node in ast.walk(source):
         if isinstance(node, ast.Call):
@@ -802,10 +1304,16 @@ def _from_a_store(look: Look, call: ast.Call, meaning: str, function: Function, 
             here: Function | None = function
             while here is not None:
                 values = here.assigned.get(node.id)
-                if values and any(value is None or any(isinstance(one, ast.Call | ast.Subscript | ast.Await) for one in ast.walk(value)) for value in values):
+                if values and any(
+                    value is None
+                    or any(isinstance(one, ast.Call | ast.Subscript | ast.Await) for one in ast.walk(value))
+                    for value in values
+                ):
                     return True
                 here = here.outer
-        if isinstance(node, ast.Subscript) and not (isinstance(node.value, ast.Name) and node.value.id in function.params and "row" not in words(node.value.id)):
+        if isinstance(node, ast.Subscript) and not (
+            isinstance(node.value, ast.Name) and node.value.id in function.params and "row" not in words(node.value.id)
+        ):
             return True
     return False
 
@@ -829,7 +1337,9 @@ def _about_state(look: Look, call: ast.Call, body: list[ast.stmt], function: Fun
         if isinstance(parent, ast.With | ast.AsyncWith):
             found |= {word for item in parent.items for word in said_in(item.context_expr)}
     del body
-    return bool(found & (STATE | {"completed", "done"})) and not found & (_CACHE | {"model", "llm", "response", "reply", "dict"})
+    return bool(found & (STATE | {"completed", "done"})) and not found & (
+        _CACHE | {"model", "llm", "response", "reply", "dict"}
+    )
 
 
 def falls_back(look: Look, handler: ast.ExceptHandler, tried: ast.Try | ast.TryStar, function: Function) -> bool:
@@ -842,13 +1352,35 @@ def falls_back(look: Look, handler: ast.ExceptHandler, tried: ast.Try | ast.TryS
             continue
         name = last(source_name(node.func))
         said = set(words(name))
-        if name in ("rename", "replace", "renames") or said & {"move", "copy", "copy2", "copyfile", "backup", "quarantine", "archive", "aside", "older", "previous", "fallback", "recover", "restore", "salvage", "repair"}:
+        if name in ("rename", "replace", "renames") or said & {
+            "move",
+            "copy",
+            "copy2",
+            "copyfile",
+            "backup",
+            "quarantine",
+            "archive",
+            "aside",
+            "older",
+            "previous",
+            "fallback",
+            "recover",
+            "restore",
+            "salvage",
+            "repair",
+        }:
             return False
         if said & {"load", "read", "loads", "bak"} or (look.names.called(node, function) is function):
             return False
         if opened_as(node, look.meaning(node.func, function)) is not None:
             return False
-    if any(isinstance(node, ast.Assign) and any(said_in(target) & {"error", "failed", "corrupt", "damaged", "invalid", "broken"} for target in node.targets) for node in walk_block(body)):
+    if any(
+        isinstance(node, ast.Assign)
+        and any(
+            said_in(target) & {"error", "failed", "corrupt", "damaged", "invalid", "broken"} for target in node.targets
+        )
+        for node in walk_block(body)
+    ):
         return False
     end = body[-1]
     if isinstance(end, ast.Return):
@@ -860,11 +1392,13 @@ def falls_back(look: Look, handler: ast.ExceptHandler, tried: ast.Try | ast.TryS
     following = [one for one in look.after(tried, function)]
     if following and isinstance(following[-1], ast.Raise):
         return False
-    if any(isinstance(parent, LOOPS) and isinstance(parent, ast.For | ast.AsyncFor) for parent in look.module.up(tried)) and any(
-        isinstance(node, ast.Return | ast.Break) for node in walk_block([*tried.body, *tried.orelse])
-    ):
+    if any(
+        isinstance(parent, LOOPS) and isinstance(parent, ast.For | ast.AsyncFor) for parent in look.module.up(tried)
+    ) and any(isinstance(node, ast.Return | ast.Break) for node in walk_block([*tried.body, *tried.orelse])):
         return False  # The next one is tried.
-    return not any(isinstance(one, ast.Try | ast.TryStar) and _loads_state(look, one.body, function) for one in following)
+    return not any(
+        isinstance(one, ast.Try | ast.TryStar) and _loads_state(look, one.body, function) for one in following
+    )
 
 
 def _is_nothing(look: Look, value: ast.expr | None, function: Function) -> bool:
@@ -897,19 +1431,36 @@ def id_anew(look: Look) -> Iterator[Hit]:
 
 def _started_anew(look: Look, call: ast.Call, function: Function) -> Iterator[Hit]:
     name = last(source_name(call.func))
-    if name in ("run", "start") and isinstance(call.func, ast.Attribute) and _is_workflow(look, call.func.value, function):
-        given = call.args[0] if call.args else next((one.value for one in call.keywords if one.arg in ("id", "run_id")), None)
+    if (
+        name in ("run", "start")
+        and isinstance(call.func, ast.Attribute)
+        and _is_workflow(look, call.func.value, function)
+    ):
+        given = (
+            call.args[0]
+            if call.args
+            else next((one.value for one in call.keywords if one.arg in ("id", "run_id")), None)
+        )
         if given is not None and look.fresh(given, function) and not _is_kept(look, given, call, function):
             yield Hit(call, ast.unparse(given))
         return
     meaning = look.meaning(call.func, function)
-    if meaning in ("surefoot.Checkpoint", "surefoot.aio.Checkpoint") and call.args and look.fresh(call.args[0], function) and not _is_kept(look, call.args[0], call, function):
+    if (
+        meaning in ("surefoot.Checkpoint", "surefoot.aio.Checkpoint")
+        and call.args
+        and look.fresh(call.args[0], function)
+        and not _is_kept(look, call.args[0], call, function)
+    ):
         yield Hit(call, ast.unparse(call.args[0]))
         return
     if "temporalio" in look.module.packages and name in ("start_workflow", "execute_workflow", "signal_with_start"):
         given = next((one.value for one in call.keywords if one.arg == "id"), None)
         loop = look.retry_loop(call, function)
-        if given is not None and look.fresh(given, function) and (look.retried_by(function) or (loop is not None and _made_within(look, given, loop, function))):
+        if (
+            given is not None
+            and look.fresh(given, function)
+            and (look.retried_by(function) or (loop is not None and _made_within(look, given, loop, function)))
+        ):
             yield Hit(call, ast.unparse(given), preview=True)
 
 
@@ -923,7 +1474,18 @@ def _is_workflow(look: Look, node: ast.expr, function: Function) -> bool:
     if meaning.startswith(("?", ":")) or "surefoot" not in look.module.packages or "()" in meaning:
         return False
     root = meaning.lstrip(".").partition(".")[0]
-    return root not in ("asyncio", "subprocess", "uvicorn", "anyio", "trio", "mlflow", "wandb", "surefoot", "threading", "asyncio")
+    return root not in (
+        "asyncio",
+        "subprocess",
+        "uvicorn",
+        "anyio",
+        "trio",
+        "mlflow",
+        "wandb",
+        "surefoot",
+        "threading",
+        "asyncio",
+    )
 
 
 def _loaded_anew(look: Look, call: ast.Call, function: Function) -> Iterator[Hit]:
@@ -931,10 +1493,15 @@ def _loaded_anew(look: Look, call: ast.Call, function: Function) -> Iterator[Hit
     said = words(last(source_name(call.func)))
     if not said or said[0] not in ("load", "resume", "restore", "recover") or not call.args:
         return
-    if not (set(said[1:]) & (STATE | {"run", "workflow", "session", "thread"}) or set(words(last(source_name(call.func).rpartition(".")[0]))) & STATE):
+    if not (
+        set(said[1:]) & (STATE | {"run", "workflow", "session", "thread"})
+        or set(words(last(source_name(call.func).rpartition(".")[0]))) & STATE
+    ):
         return
     for given in (*call.args, *(one.value for one in call.keywords if one.arg and words(one.arg)[-1] == "id")):
-        if look.fresh(given, function) and (not isinstance(given, ast.Name) or "id" in words(given.id)  or set(words(given.id)) & {"name", "key", "run"}):
+        if look.fresh(given, function) and (
+            not isinstance(given, ast.Name) or "id" in words(given.id) or set(words(given.id)) & {"name", "key", "run"}
+        ):
             yield Hit(call, ast.unparse(given))
             return
 
@@ -942,11 +1509,22 @@ def _loaded_anew(look: Look, call: ast.Call, function: Function) -> Iterator[Hit
 def _threads_anew(look: Look, function: Function) -> Iterator[Hit]:
     for made in function.all(ast.Dict):
         for key, value in zip(made.keys, made.values, strict=True):
-            if isinstance(key, ast.Constant) and key.value == "thread_id" and look.fresh(value, function) and not _is_kept(look, value, made, function) and _is_invoked(look, made, function):
+            if (
+                isinstance(key, ast.Constant)
+                and key.value == "thread_id"
+                and look.fresh(value, function)
+                and not _is_kept(look, value, made, function)
+                and _is_invoked(look, made, function)
+            ):
                 yield Hit(value, ast.unparse(value), preview=True)
     for call in function.all(ast.Call):
         for one in call.keywords:
-            if one.arg == "thread_id" and look.fresh(one.value, function) and not _is_kept(look, one.value, call, function) and last(source_name(call.func)) in ("dict", "RunnableConfig"):
+            if (
+                one.arg == "thread_id"
+                and look.fresh(one.value, function)
+                and not _is_kept(look, one.value, call, function)
+                and last(source_name(call.func)) in ("dict", "RunnableConfig")
+            ):
                 yield Hit(one.value, ast.unparse(one.value), preview=True)
 
 
@@ -954,7 +1532,10 @@ def _is_invoked(look: Look, made: ast.Dict, function: Function) -> bool:
     """Whether a graph is run with it here, and the configuration itself goes nowhere else."""
     statement = look.module.statement(made)
     if isinstance(statement, ast.Return):
-        return any(isinstance(node, ast.Call) and last(source_name(node.func)) in ("invoke", "ainvoke", "stream", "astream") for node in ast.walk(statement))
+        return any(
+            isinstance(node, ast.Call) and last(source_name(node.func)) in ("invoke", "ainvoke", "stream", "astream")
+            for node in ast.walk(statement)
+        )
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
         name = statement.targets[0].id
         for used in look.uses(name, function):
@@ -980,8 +1561,23 @@ def _inside_log(look: Look, node: ast.AST, function: Function) -> bool:
 
 def _is_kept(look: Look, given: ast.expr, call: ast.AST, function: Function) -> bool:
     """Whether somebody learns the id: returned, printed, logged, stored, or given on."""
-    names = {given.id} if isinstance(given, ast.Name) else {node.id for node in ast.walk(given) if isinstance(node, ast.Name) and node.id in function.assigned and look.fresh(node, function)}
-    walrus = next((node.target.id for node in ast.walk(given) if isinstance(node, ast.NamedExpr) and isinstance(node.target, ast.Name)), None)
+    names = (
+        {given.id}
+        if isinstance(given, ast.Name)
+        else {
+            node.id
+            for node in ast.walk(given)
+            if isinstance(node, ast.Name) and node.id in function.assigned and look.fresh(node, function)
+        }
+    )
+    walrus = next(
+        (
+            node.target.id
+            for node in ast.walk(given)
+            if isinstance(node, ast.NamedExpr) and isinstance(node.target, ast.Name)
+        ),
+        None,
+    )
     if walrus:
         names.add(walrus)
     todo, seen = list(names), set(names)
@@ -1008,16 +1604,33 @@ def _is_kept(look: Look, given: ast.expr, call: ast.AST, function: Function) -> 
                     if isinstance(target, ast.Name) and target.id not in seen and not contains(parent, call):
                         seen.add(target.id)
                         todo.append(target.id)
-                if isinstance(parent, ast.Dict) and not contains(parent, call) and isinstance(look.module.statement(parent), ast.Return):
+                if (
+                    isinstance(parent, ast.Dict)
+                    and not contains(parent, call)
+                    and isinstance(look.module.statement(parent), ast.Return)
+                ):
                     return True
-    if function.name == "" and any(name in used.outside or not used.binds(name) for name in names for used in look.module.functions if look.uses(name, used)):
+    if function.name == "" and any(
+        name in used.outside or not used.binds(name)
+        for name in names
+        for used in look.module.functions
+        if look.uses(name, used)
+    ):
         return True
     statement = look.module.statement(call)
     if isinstance(call, ast.Call) and last(source_name(call.func)) == "start":
         if isinstance(statement, ast.Return | ast.Assign) and _unwrapped(statement.value) is call:
-            return isinstance(statement, ast.Return) or isinstance(statement.targets[0], ast.Attribute | ast.Subscript) or any(look.uses(one.id, function) for one in statement.targets if isinstance(one, ast.Name))
+            return (
+                isinstance(statement, ast.Return)
+                or isinstance(statement.targets[0], ast.Attribute | ast.Subscript)
+                or any(look.uses(one.id, function) for one in statement.targets if isinstance(one, ast.Name))
+            )
         return any(isinstance(parent, ast.Attribute) and parent.attr == "id" for parent in look.module.up(call))
-    if isinstance(call, ast.Call) and isinstance(statement, ast.Return | ast.Assign) and last(source_name(call.func)) == "Checkpoint":
+    if (
+        isinstance(call, ast.Call)
+        and isinstance(statement, ast.Return | ast.Assign)
+        and last(source_name(call.func)) == "Checkpoint"
+    ):
         return False
     return False
 
@@ -1028,7 +1641,10 @@ def _unwrapped(value: ast.expr | None) -> ast.expr | None:
 
 # --- SF108 -----------------------------------------------------------------------------------------
 
-_KEY_NAMES = re.compile(r"idempot|client_?(request_?)?token|dedup(lication)?_?id|request_?token|^idem_?key$|^x-request-id$|insert_?id$", re.IGNORECASE)
+_KEY_NAMES = re.compile(
+    r"idempot|client_?(request_?)?token|dedup(lication)?_?id|request_?token|^idem_?key$|^x-request-id$|insert_?id$",
+    re.IGNORECASE,
+)
 
 
 def key_anew(look: Look) -> Iterator[Hit]:
@@ -1046,7 +1662,11 @@ def _keys(look: Look, function: Function) -> Iterator[tuple[ast.expr, ast.AST]]:
         for one in call.keywords:
             if one.arg and _KEY_NAMES.search(one.arg):
                 yield one.value, call
-        if last(source_name(call.func)) in ("setdefault", "add_header", "__setitem__", "add") and len(call.args) == 2 and _is_key_name(call.args[0]):
+        if (
+            last(source_name(call.func)) in ("setdefault", "add_header", "__setitem__", "add")
+            and len(call.args) == 2
+            and _is_key_name(call.args[0])
+        ):
             yield call.args[1], call
     for made in function.all(ast.Dict):
         for key, value in zip(made.keys, made.values, strict=True):
@@ -1064,7 +1684,9 @@ def _keys(look: Look, function: Function) -> Iterator[tuple[ast.expr, ast.AST]]:
 def _is_key_name(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return bool(_KEY_NAMES.search(node.value))
-    return isinstance(node, ast.Name | ast.Attribute) and bool(_KEY_NAMES.search(node.id if isinstance(node, ast.Name) else node.attr))
+    return isinstance(node, ast.Name | ast.Attribute) and bool(
+        _KEY_NAMES.search(node.id if isinstance(node, ast.Name) else node.attr)
+    )
 
 
 def _is_repeated(look: Look, value: ast.expr, place: ast.AST, function: Function) -> bool:
@@ -1097,7 +1719,11 @@ def _called_again(look: Look, function: Function) -> bool:
             continue
         for call in caller.all(ast.Call):
             if look.names.called(call, caller) is function:
-                if look.retried_by(caller) or _is_tried_again(look, caller) or look.retry_loop(call, caller) is not None:
+                if (
+                    look.retried_by(caller)
+                    or _is_tried_again(look, caller)
+                    or look.retry_loop(call, caller) is not None
+                ):
                     return True
     return False
 
@@ -1121,9 +1747,15 @@ def _made_within(look: Look, value: ast.expr, loop: ast.AST, function: Function)
 
 # --- SF109 -----------------------------------------------------------------------------------------
 
-_NOT_TORN = frozenset("tmp temp temporary partial part new tempfile swap scratch cache cached config configs settings report reports log logs lock pid dict statement".split())
-_WRITERS = frozenset("save store write dump persist flush record update checkpoint sync serialize export put mark set commit".split())
-_TORN_STATE = frozenset("checkpoint checkpoints ckpt ckpts state states progress snapshot resume cursor watermark bookmark".split())
+_NOT_TORN = frozenset(
+    ["tmp", "temp", "temporary", "partial", "part", "new", "tempfile", "swap", "scratch", "cache", "cached", "config", "configs", "settings", "report", "reports", "log", "logs", "lock", "pid", "dict", "statement"]
+)
+_WRITERS = frozenset(
+    ["save", "store", "write", "dump", "persist", "flush", "record", "update", "checkpoint", "sync", "serialize", "export", "put", "mark", "set", "commit"]
+)
+_TORN_STATE = frozenset(
+    ["checkpoint", "checkpoints", "ckpt", "ckpts", "state", "states", "progress", "snapshot", "resume", "cursor", "watermark", "bookmark"]
+)
 
 
 def torn_write(look: Look) -> Iterator[Hit]:
@@ -1162,7 +1794,18 @@ def _speaks_of_state(look: Look, path: ast.expr, call: ast.Call, function: Funct
     name = words(function.short_name)
     if said & _TORN_STATE:
         return not (set(name) & {"config", "settings", "report", "cache", "test"})
-    if set(name) & _NOT_TORN or set(name) & {"test", "html", "plot", "figure", "template", "reply", "page", "schema", "diagram", "machine"}:
+    if set(name) & _NOT_TORN or set(name) & {
+        "test",
+        "html",
+        "plot",
+        "figure",
+        "template",
+        "reply",
+        "page",
+        "schema",
+        "diagram",
+        "machine",
+    }:
         return False
     nouns = set(name) & _TORN_STATE
     if not nouns or not (set(name) & _WRITERS):
@@ -1181,7 +1824,12 @@ def _path_words(look: Look, path: ast.expr, function: Function) -> set[str]:
                     said |= {word for value in values if value is not None for word in _text_words(value)}
                     break
                 here = here.outer
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and function.owner is not None and node.value.id == next(iter(function.params), ""):
+        elif (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and function.owner is not None
+            and node.value.id == next(iter(function.params), "")
+        ):
             for value, _ in function.owner.attributes.get(node.attr, []):
                 said |= _text_words(value)
     return said
@@ -1189,9 +1837,12 @@ def _path_words(look: Look, path: ast.expr, function: Function) -> set[str]:
 
 def _text_words(value: ast.expr) -> set[str]:
     """Words of the texts of a value, and of its names where it is put together from names."""
-    return {word for node in ast.walk(value) if isinstance(node, ast.Constant) and isinstance(node.value, str) for word in words(node.value)} | (
-        said_in(value) if isinstance(value, ast.BinOp | ast.Attribute | ast.JoinedStr | ast.Name) else set()
-    )
+    return {
+        word
+        for node in ast.walk(value)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for word in words(node.value)
+    } | (said_in(value) if isinstance(value, ast.BinOp | ast.Attribute | ast.JoinedStr | ast.Name) else set())
 
 
 def _is_atomic(look: Look, function: Function) -> bool:
@@ -1199,9 +1850,16 @@ def _is_atomic(look: Look, function: Function) -> bool:
     for call in function.all(ast.Call):
         meaning = look.meaning(call.func, function)
         name = last(meaning)
-        if meaning in ("os.replace", "os.rename", "shutil.move", "os.link", "os.renames") or meaning.startswith("tempfile."):
+        if meaning in ("os.replace", "os.rename", "shutil.move", "os.link", "os.renames") or meaning.startswith(
+            "tempfile."
+        ):
             return True
-        if name in ("rename", "replace") and isinstance(call.func, ast.Attribute) and len(call.args) == 1 and not meaning.startswith("str()"):
+        if (
+            name in ("rename", "replace")
+            and isinstance(call.func, ast.Attribute)
+            and len(call.args) == 1
+            and not meaning.startswith("str()")
+        ):
             return True
         if "atomic" in words(source_name(call.func)) or "atomic" in source_name(call.func).lower():
             return True
@@ -1224,7 +1882,9 @@ def save_error_swallowed(look: Look) -> Iterator[Hit]:
         for kind in (ast.With, ast.AsyncWith):
             for block in function.all(kind):
                 for item in block.items:
-                    if _suppressed(look, item.context_expr, function) - {"FileExistsError"} and _tries_to_save(look, block.body, function):
+                    if _suppressed(look, item.context_expr, function) - {"FileExistsError"} and _tries_to_save(
+                        look, block.body, function
+                    ):
                         yield Hit(item.context_expr, "")
 
 
@@ -1237,7 +1897,11 @@ def _tries_to_save(look: Look, body: list[ast.stmt], function: Function) -> bool
         path = _written_in_place(look, node, function)
         if path is not None and _speaks_of_state(look, path, node, function):
             return True
-        if look.meaning(node.func, function) in ("os.replace", "os.rename") and set(words(function.short_name)) & _TORN_STATE and set(words(function.short_name)) & _WRITERS:
+        if (
+            look.meaning(node.func, function) in ("os.replace", "os.rename")
+            and set(words(function.short_name)) & _TORN_STATE
+            and set(words(function.short_name)) & _WRITERS
+        ):
             return True
     return False
 
@@ -1252,7 +1916,15 @@ def _is_one_of_many(node: ast.Call, body: list[ast.stmt]) -> bool:
 def _goes_on(look: Look, handler: ast.ExceptHandler, tried: ast.Try | ast.TryStar, function: Function) -> bool:
     body = handler.body
     caught = look.caught(handler, function)
-    if caught and caught <= {"FileExistsError", "KeyboardInterrupt", "asyncio.CancelledError", "KeyError", "StopIteration", "ImportError", "AttributeError"}:
+    if caught and caught <= {
+        "FileExistsError",
+        "KeyboardInterrupt",
+        "asyncio.CancelledError",
+        "KeyError",
+        "StopIteration",
+        "ImportError",
+        "AttributeError",
+    }:
         return False
     if any("Interrupt" in one or "Cancelled" in one for one in caught):
         return False
@@ -1261,21 +1933,46 @@ def _goes_on(look: Look, handler: ast.ExceptHandler, tried: ast.Try | ast.TrySta
     for node in walk_block(body):
         if isinstance(node, ast.Call) and not look.is_log(node, function):
             said = set(words(last(source_name(node.func))))
-            if is_save(look, node, function) or said & {"save", "write", "store", "persist", "retry", "rollback", "stop", "cancel", "shutdown", "fail", "raise", "backup", "put", "enqueue", "handle", "set", "terminate", "close"}:
+            if is_save(look, node, function) or said & {
+                "save",
+                "write",
+                "store",
+                "persist",
+                "retry",
+                "rollback",
+                "stop",
+                "cancel",
+                "shutdown",
+                "fail",
+                "raise",
+                "backup",
+                "put",
+                "enqueue",
+                "handle",
+                "set",
+                "terminate",
+                "close",
+            }:
                 return False
             if opened_as(node, look.meaning(node.func, function)) is not None:
                 return False
         if isinstance(node, ast.Break):
             return False
-        if isinstance(node, ast.Return) and (node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None)):
+        if isinstance(node, ast.Return) and (
+            node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None)
+        ):
             return False
         if isinstance(node, ast.Return) and look.loops_around(tried):
             return False
-        if isinstance(node, ast.Assign) and (not isinstance(node.targets[0], ast.Name) or isinstance(node.value, ast.Constant | ast.Name)):
+        if isinstance(node, ast.Assign) and (
+            not isinstance(node.targets[0], ast.Name) or isinstance(node.value, ast.Constant | ast.Name)
+        ):
             return False
         if isinstance(node, ast.Assign | ast.AugAssign) and not isinstance(node, ast.Assign):
             return False
-    if any(isinstance(node, ast.Return | ast.Break) for node in walk_block([*tried.body, *tried.orelse])) and look.loops_around(tried):
+    if any(
+        isinstance(node, ast.Return | ast.Break) for node in walk_block([*tried.body, *tried.orelse])
+    ) and look.loops_around(tried):
         return False  # Tried again.
     if look.loops_around(tried) and isinstance(body[-1], ast.Continue) and False:
         return False
@@ -1290,7 +1987,9 @@ _OFF = re.compile(
     r"|appendfsync\s+no\b|appendonly\s+no\b|innodb_flush_log_at_trx_commit\s*=\s*[02]|\bSET\s+UNLOGGED\b|CREATE\s+UNLOGGED\s+TABLE",
     re.IGNORECASE,
 )  # fmt: skip
-_SCRATCH = frozenset("cache cached caches bench benchmark benchmarks scratch temp tmp test tests temporary memory fixture throwaway".split())
+_SCRATCH = frozenset(
+    ["cache", "cached", "caches", "bench", "benchmark", "benchmarks", "scratch", "temp", "tmp", "test", "tests", "temporary", "memory", "fixture", "throwaway"]
+)
 
 
 def durability_off(look: Look) -> Iterator[Hit]:
@@ -1302,11 +2001,21 @@ def durability_off(look: Look) -> Iterator[Hit]:
             continue
         in_memory = any(one.value == ":memory:" for one in function.all(ast.Constant) if isinstance(one.value, str))
         for text in function.all(ast.Constant):
-            if isinstance(text.value, str) and (found := _OFF.search(text.value)) and not in_memory and _is_used(look, text):
+            if (
+                isinstance(text.value, str)
+                and (found := _OFF.search(text.value))
+                and not in_memory
+                and _is_used(look, text)
+            ):
                 yield Hit(text, found[0])
         for made in function.all(ast.Dict):
             for key, value in zip(made.keys, made.values, strict=True):
-                if isinstance(key, ast.Constant) and isinstance(value, ast.Constant) and _is_off(str(key.value).lower(), value.value) and not in_memory:
+                if (
+                    isinstance(key, ast.Constant)
+                    and isinstance(value, ast.Constant)
+                    and _is_off(str(key.value).lower(), value.value)
+                    and not in_memory
+                ):
                     yield Hit(value, f"{key.value} = {value.value}")
         for call in function.all(ast.Call):
             yield from _switched_off(look, call, function)
@@ -1315,14 +2024,24 @@ def durability_off(look: Look) -> Iterator[Hit]:
 def _is_used(look: Look, text: ast.Constant) -> bool:
     """A docstring, or a word that is compared, switches nothing off."""
     return not isinstance(look.module.parents.get(text), ast.Expr | ast.Compare) and not any(
-        isinstance(parent, ast.Raise) or (isinstance(parent, ast.Call) and last(source_name(parent.func)) in ("compile", "warning", "info", "error", "debug", "print", "search", "match"))
+        isinstance(parent, ast.Raise)
+        or (
+            isinstance(parent, ast.Call)
+            and last(source_name(parent.func))
+            in ("compile", "warning", "info", "error", "debug", "print", "search", "match")
+        )
         for parent in look.module.up(text)
     )
 
 
 def _is_off(key: str, value: object) -> bool:
     said = str(value).lower()
-    return (key == "synchronous" and said in ("off", "0")) or (key in ("synchronous_commit", "fsync", "full_page_writes") and said in ("off", "false", "0")) or (key == "appendfsync" and said == "no") or (key == "journal_mode" and said in ("off",))
+    return (
+        (key == "synchronous" and said in ("off", "0"))
+        or (key in ("synchronous_commit", "fsync", "full_page_writes") and said in ("off", "false", "0"))
+        or (key == "appendfsync" and said == "no")
+        or (key == "journal_mode" and said in ("off",))
+    )
 
 
 def _switched_off(look: Look, call: ast.Call, function: Function) -> Iterator[Hit]:
@@ -1332,7 +2051,10 @@ def _switched_off(look: Look, call: ast.Call, function: Function) -> Iterator[Hi
         yield Hit(call, f"{given[0]} {given[1]}")
     elif look.meaning(call.func, function) in ("lmdb.open", "lmdb.Environment") or name in ("WriteConcern",):
         for one in call.keywords:
-            if isinstance(one.value, ast.Constant) and ((one.arg == "sync" and one.value.value is False) or (one.arg == "w" and one.value.value == 0 and not isinstance(one.value.value, bool))):
+            if isinstance(one.value, ast.Constant) and (
+                (one.arg == "sync" and one.value.value is False)
+                or (one.arg == "w" and one.value.value == 0 and not isinstance(one.value.value, bool))
+            ):
                 yield Hit(call, f"{one.arg}={one.value.value}")
     elif name in ("pragma", "set_pragma") and len(given) == 2 and _is_off(str(given[0]).lower(), given[1]):
         yield Hit(call, f"{given[0]} = {given[1]}")
@@ -1340,7 +2062,9 @@ def _switched_off(look: Look, call: ast.Call, function: Function) -> Iterator[Hi
 
 # --- SF112 -----------------------------------------------------------------------------------------
 
-_READING = frozenset("get list read fetch find search query lookup load check is has count describe ping poll wait download login authenticate connect test validate verify predict complete generate embed ask chat summarize summarise classify translate".split())
+_READING = frozenset(
+    ["get", "list", "read", "fetch", "find", "search", "query", "lookup", "load", "check", "is", "has", "count", "describe", "ping", "poll", "wait", "download", "login", "authenticate", "connect", "test", "validate", "verify", "predict", "complete", "generate", "embed", "ask", "chat", "summarize", "summarise", "classify", "translate"]
+)
 
 
 def retry_without_key(look: Look) -> Iterator[Hit]:
@@ -1374,7 +2098,14 @@ def _sent_again(look: Look, function: Function, name: tuple[str, ...]) -> Iterat
                 if _sends(look, inner, helper):
                     yield Hit(call, f"{source_name(inner.func)}()", (function.short_name, helper.short_name))
                     return
-    if speaks_of_an_effect(function.short_name) and not _asks_a_model_by_name(look, function) and name[0] not in _READING and name[0] not in ("delete", "upload", "write", "cancel", "save", "update", "drop", "revoke", "grant", "remove", "export") and _does_something(look, function):
+    if (
+        speaks_of_an_effect(function.short_name)
+        and not _asks_a_model_by_name(look, function)
+        and name[0] not in _READING
+        and name[0]
+        not in ("delete", "upload", "write", "cancel", "save", "update", "drop", "revoke", "grant", "remove", "export")
+        and _does_something(look, function)
+    ):
         yield Hit(function.node, f"{function.short_name}()")
 
 
@@ -1387,7 +2118,9 @@ def _does_something(look: Look, function: Function) -> bool:
 
 def _asks_a_model_by_name(look: Look, function: Function) -> bool:
     said = set(words(function.name)) | {word for name in function.params for word in words(name)}
-    return bool(said & {"prompt", "prompts", "llm", "completion", "embedding", "embeddings", "model", "chat", "messages"})
+    return bool(
+        said & {"prompt", "prompts", "llm", "completion", "embedding", "embeddings", "model", "chat", "messages"}
+    )
 
 
 def _sends(look: Look, call: ast.Call, function: Function) -> bool:
@@ -1398,7 +2131,24 @@ def _sends(look: Look, call: ast.Call, function: Function) -> bool:
         return False
     said = words(last(source_name(call.func)))
     if not act.certain:
-        if said and (said[0] in ("delete", "upload", "write", "cancel", "save", "update", "drop", "revoke", "grant", "remove", "export", "append", "insert")):
+        if said and (
+            said[0]
+            in (
+                "delete",
+                "upload",
+                "write",
+                "cancel",
+                "save",
+                "update",
+                "drop",
+                "revoke",
+                "grant",
+                "remove",
+                "export",
+                "append",
+                "insert",
+            )
+        ):
             return False
         return not _asks_a_model_by_name(look, function)
     if look.meaning(call.func, function).startswith("?") and function.params and _asks_a_model_by_name(look, function):
@@ -1411,18 +2161,39 @@ def _handed_to_a_retrier(look: Look, function: Function) -> Iterator[Hit]:
     for call in function.all(ast.Call):
         said = set(words(last(source_name(call.func))))
         meaning = look.meaning(call.func, function)
-        if meaning.startswith(("surefoot.", "temporalio.", "dbos.")) or not said & {"retry", "retries", "retrying", "retrier", "backoff", "resilient"}:
+        if meaning.startswith(("surefoot.", "temporalio.", "dbos.")) or not said & {
+            "retry",
+            "retries",
+            "retrying",
+            "retrier",
+            "backoff",
+            "resilient",
+        }:
             continue
         for value in call.args:
             if isinstance(value, ast.Lambda) and not re.search("idempot", ast.unparse(value), re.IGNORECASE):
                 if any(isinstance(node, ast.Call) and _sends(look, node, function) for node in ast.walk(value)):
                     yield Hit(call, f"{source_name(call.func)}()")
             elif isinstance(value, ast.Name | ast.Attribute):
-                if look.meaning(value, function) in ("requests.post", "httpx.post", "requests.Session().post", "httpx.Client().post", "httpx.AsyncClient().post", "stripe.Charge.create", "stripe.PaymentIntent.create") and not any("idempot" in ast.unparse(one).lower() for one in (*call.args, *call.keywords)):
+                if look.meaning(value, function) in (
+                    "requests.post",
+                    "httpx.post",
+                    "requests.Session().post",
+                    "httpx.Client().post",
+                    "httpx.AsyncClient().post",
+                    "stripe.Charge.create",
+                    "stripe.PaymentIntent.create",
+                ) and not any("idempot" in ast.unparse(one).lower() for one in (*call.args, *call.keywords)):
                     yield Hit(call, f"{source_name(value)}()")
                     continue
                 helper = look.names.local(look.meaning(value, function))
-                if helper is not None and helper not in look.roles.of and not look.speaks_of_keys(helper) and not look.retried_by(helper) and any(_sends(look, inner, helper) for inner in helper.all(ast.Call)):
+                if (
+                    helper is not None
+                    and helper not in look.roles.of
+                    and not look.speaks_of_keys(helper)
+                    and not look.retried_by(helper)
+                    and any(_sends(look, inner, helper) for inner in helper.all(ast.Call))
+                ):
                     yield Hit(call, f"{helper.short_name}()")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from surefoot.lint.flow import HANDLERS, LOOPS, Look, blocks_of, contains, leaves, walk_block
+from surefoot.lint.flow import HANDLERS, LOOPS, Look, contains, walk_block
 from surefoot.lint.module import Function
 from surefoot.lint.names import last
 from surefoot.lint.roles import Reached, Role
@@ -21,7 +21,19 @@ WAITS = frozenset(
     ("sleep", "sleep_until", "approve", "ask", "wait_event", "watch", "verify", "gather", "map", "child", "send_event",
      "undo"),
 )  # fmt: skip
-_HARMLESS_IN_A_LOG = frozenset(("os.getpid", "socket.gethostname", "os.uname", "platform.node", "os.cpu_count", "os.getcwd", "pathlib.Path.cwd", "os.getppid", "socket.getfqdn"))
+_HARMLESS_IN_A_LOG = frozenset(
+    (
+        "os.getpid",
+        "socket.gethostname",
+        "os.uname",
+        "platform.node",
+        "os.cpu_count",
+        "os.getcwd",
+        "pathlib.Path.cwd",
+        "os.getppid",
+        "socket.getfqdn",
+    )
+)
 _MUTATORS = frozenset(
     ("append", "extend", "insert", "add", "update", "setdefault", "pop", "popitem", "clear", "remove", "discard",
      "sort", "reverse", "appendleft", "extendleft", "popleft", "rotate", "subtract", "move_to_end",
@@ -33,7 +45,30 @@ _CONTAINERS = frozenset(
      "queue.SimpleQueue()", "itertools.count()", "itertools.cycle()", "iter()", "collections.ChainMap()", "queue.deque()", "array.array()"),
 )  # fmt: skip
 _SET_METHODS = frozenset(("union", "intersection", "difference", "symmetric_difference", "copy"))
-_KEEPS_ORDER = frozenset(("list", "tuple", "iter", "enumerate", "reversed", "zip", "map", "filter", "itertools.chain", "list.copy", "tqdm.tqdm", "itertools.islice", "itertools.batched", "itertools.chain.from_iterable", "dict.fromkeys", "random.sample", "collections.deque", "itertools.product", "itertools.combinations", "itertools.permutations"))
+_KEEPS_ORDER = frozenset(
+    (
+        "list",
+        "tuple",
+        "iter",
+        "enumerate",
+        "reversed",
+        "zip",
+        "map",
+        "filter",
+        "itertools.chain",
+        "list.copy",
+        "tqdm.tqdm",
+        "itertools.islice",
+        "itertools.batched",
+        "itertools.chain.from_iterable",
+        "dict.fromkeys",
+        "random.sample",
+        "collections.deque",
+        "itertools.product",
+        "itertools.combinations",
+        "itertools.permutations",
+    )
+)
 _SETTLES_ORDER = frozenset(("sorted", "sum", "len", "min", "max", "any", "all", "set", "frozenset"))
 
 
@@ -68,9 +103,15 @@ def of_run(look: Look, around: ast.AST, function: Function, *, only: frozenset[R
 
 def _asks(look: Look, call: ast.Call, function: Function) -> bool:
     meaning = look.meaning(call.func, function)
-    if meaning.startswith("surefoot.") and (last(meaning) in WAITS | {"continue_as_new", "timeout"} or ".effects." in meaning):
+    if meaning.startswith("surefoot.") and (
+        last(meaning) in WAITS | {"continue_as_new", "timeout"} or ".effects." in meaning
+    ):
         return True
-    handed = (value for value in (*call.args, *(one.value for one in call.keywords)) if isinstance(value, ast.Name | ast.Attribute))
+    handed = (
+        value
+        for value in (*call.args, *(one.value for one in call.keywords))
+        if isinstance(value, ast.Name | ast.Attribute)
+    )
     for target in (call.func, *handed):
         helper = look.names.local(look.meaning(target, function))
         if helper is None:
@@ -78,7 +119,9 @@ def _asks(look: Look, call: ast.Call, function: Function) -> bool:
         if look.roles.of.get(helper) in (Role.STEP, Role.EFFECT, Role.WORKFLOW):
             return True
         if helper not in look.roles.of and any(
-            _is_asked(look, inner, one.function) for one in look.roles.reach(helper) for inner in one.function.all(ast.Call)
+            _is_asked(look, inner, one.function)
+            for one in look.roles.reach(helper)
+            for inner in one.function.all(ast.Call)
         ):
             return True
     return False
@@ -106,7 +149,7 @@ def _handed(look: Look, wanted: object) -> Iterator[Hit]:
     """`retry(clock=time.time)`: a function that is called where it is given to."""
     assert callable(wanted)
     for call, meaning, at in calls(look):
-        if meaning not in ("map", "filter", "sorted", "min", "max", "functools.partial") :
+        if meaning not in ("map", "filter", "sorted", "min", "max", "functools.partial"):
             continue
         for value in (*call.args, *(one.value for one in call.keywords)):
             if isinstance(value, ast.Name | ast.Attribute) and wanted(look.meaning(value, at.function)):
@@ -123,7 +166,11 @@ def chance(look: Look) -> Iterator[Hit]:
 def reads(look: Look) -> Iterator[Hit]:
     for call, meaning, at in calls(look):
         act = look.vocabulary.certain(call, at.function)
-        if act is not None and act.kind == "read" and not (meaning in _HARMLESS_IN_A_LOG and look.only_told(call, at.function)):
+        if (
+            act is not None
+            and act.kind == "read"
+            and not (meaning in _HARMLESS_IN_A_LOG and look.only_told(call, at.function))
+        ):
             yield Hit(call, f"{source_name(call.func)}()", at.via)
     for one in reached(look):
         yield from environment(look, one)
@@ -133,16 +180,24 @@ def environment(look: Look, at: Reached) -> Iterator[Hit]:
     """`os.environ["X"]`, `"X" in os.environ`, `sys.stdin` gone through."""
     function = at.function
     for index in function.all(ast.Subscript):
-        if isinstance(index.ctx, ast.Load) and look.meaning(index.value, function) in ("os.environ", "os.environb") and not look.roles.is_outside(index, function):
+        if (
+            isinstance(index.ctx, ast.Load)
+            and look.meaning(index.value, function) in ("os.environ", "os.environb")
+            and not look.roles.is_outside(index, function)
+        ):
             yield Hit(index, "os.environ", at.via)
     for compare in function.all(ast.Compare):
-        if any(look.meaning(one, function) == "os.environ" for one in compare.comparators) and not look.roles.is_outside(compare, function):
+        if any(
+            look.meaning(one, function) == "os.environ" for one in compare.comparators
+        ) and not look.roles.is_outside(compare, function):
             yield Hit(compare, "os.environ", at.via)
     for loop in function.all(ast.For):
         if look.meaning(loop.iter, function) == "sys.stdin":
             yield Hit(loop.iter, "sys.stdin", at.via)
     for call in function.all(ast.Call):
-        if look.meaning(call.func, function) in ("dict", "list", "sorted") and any(look.meaning(one, function) == "os.environ" for one in call.args):
+        if look.meaning(call.func, function) in ("dict", "list", "sorted") and any(
+            look.meaning(one, function) == "os.environ" for one in call.args
+        ):
             yield Hit(call, "os.environ", at.via)
 
 
@@ -172,7 +227,9 @@ def concurrency(look: Look) -> Iterator[Hit]:
 
 def _on_loop(meaning: str, names: tuple[str, ...]) -> bool:
     base, _, name = meaning.rpartition(".")
-    return name in names and (base in EVENT_LOOPS or base in ("?loop", "?event_loop", "asyncio.AbstractEventLoop()", "?self.loop"))
+    return name in names and (
+        base in EVENT_LOOPS or base in ("?loop", "?event_loop", "asyncio.AbstractEventLoop()", "?self.loop")
+    )
 
 
 def timeouts(look: Look) -> Iterator[Hit]:
@@ -204,11 +261,24 @@ def _remembered(look: Look, at: Reached) -> Iterator[Hit]:
                 yield Hit(call, root, at.via)
             elif (shared := _class_attribute(look, call.func.value, function)) is not None:
                 yield Hit(call, shared, at.via)
-        elif meaning == "next" and call.args and isinstance(call.args[0], ast.Name) and _is_outside(look, call.args[0].id, function, containers=True):
+        elif (
+            meaning == "next"
+            and call.args
+            and isinstance(call.args[0], ast.Name)
+            and _is_outside(look, call.args[0].id, function, containers=True)
+        ) or (
+            meaning in ("heapq.heappush", "heapq.heappop", "bisect.insort", "random.shuffle", "setattr")
+            and call.args
+            and isinstance(call.args[0], ast.Name)
+            and _is_outside(look, call.args[0].id, function, containers=meaning != "setattr")
+        ):
             yield Hit(call, call.args[0].id, at.via)
-        elif meaning in ("heapq.heappush", "heapq.heappop", "bisect.insort", "random.shuffle", "setattr") and call.args and isinstance(call.args[0], ast.Name) and _is_outside(look, call.args[0].id, function, containers=meaning != "setattr"):
-            yield Hit(call, call.args[0].id, at.via)
-        elif isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call) and look.meaning(call.func.value.func, function) == "globals" and call.func.attr in _MUTATORS:
+        elif (
+            isinstance(call.func, ast.Attribute)
+            and isinstance(call.func.value, ast.Call)
+            and look.meaning(call.func.value.func, function) == "globals"
+            and call.func.attr in _MUTATORS
+        ):
             yield Hit(call, "globals()", at.via)
 
 
@@ -224,7 +294,11 @@ def _outside_names(look: Look, target: ast.expr, function: Function) -> Iterator
     if isinstance(target, ast.Starred):
         yield from _outside_names(look, target.value, function)
         return
-    if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Call) and look.meaning(target.value.func, function) == "globals":
+    if (
+        isinstance(target, ast.Subscript)
+        and isinstance(target.value, ast.Call)
+        and look.meaning(target.value.func, function) == "globals"
+    ):
         yield "globals()"
         return
     root = _root(target)
@@ -289,7 +363,9 @@ def unordered(look: Look) -> Iterator[Hit]:
                 yield Hit(loop.iter, ast.unparse(loop.iter), one.via)
         for kind in (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp):
             for comp in function.all(kind):
-                if any(is_unordered(look, gen.iter, function) for gen in comp.generators) and _comp_asks(look, comp, function):  # type: ignore[attr-defined]
+                if any(is_unordered(look, gen.iter, function) for gen in comp.generators) and _comp_asks(
+                    look, comp, function
+                ):  # type: ignore[attr-defined]
                     yield Hit(comp, ast.unparse(comp.generators[0].iter), one.via)  # type: ignore[attr-defined]
         yield from _given_unordered(look, function, one.via)
 
@@ -302,19 +378,35 @@ def _given_unordered(look: Look, function: Function, via: tuple[str, ...]) -> It
     for call in function.all(ast.Call):
         meaning = look.meaning(call.func, function)
         if meaning.startswith("surefoot.") and last(meaning) == "map":
-            if len(call.args) > 1 and is_unordered(look, call.args[1], function) and not any(key.arg == "key" for key in call.keywords):
+            if (
+                len(call.args) > 1
+                and is_unordered(look, call.args[1], function)
+                and not any(key.arg == "key" for key in call.keywords)
+            ):
                 yield Hit(call, ast.unparse(call.args[1]), via)
         elif meaning == "map" and len(call.args) > 1 and is_unordered(look, call.args[1], function):
             helper = look.names.local(look.meaning(call.args[0], function))
-            if (helper is not None and look.roles.of.get(helper) in (Role.STEP, Role.EFFECT)) or of_run(look, call.args[0], function):
+            if (helper is not None and look.roles.of.get(helper) in (Role.STEP, Role.EFFECT)) or of_run(
+                look, call.args[0], function
+            ):
                 yield Hit(call, ast.unparse(call.args[1]), via)
-        elif isinstance(call.func, ast.Attribute) and call.func.attr == "pop" and not call.args and is_unordered(look, call.func.value, function):
+        elif (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr == "pop"
+            and not call.args
+            and is_unordered(look, call.func.value, function)
+        ):
             around = look.loops_around(call)
-            if any(of_run(look, part, function) for loop in around for part in loop.body) or (not around and isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef)):
+            if any(of_run(look, part, function) for loop in around for part in loop.body) or (
+                not around and isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef)
+            ):
                 yield Hit(call, ast.unparse(call), via)
         elif meaning == "next" and call.args and is_unordered(look, call.args[0], function):
             yield Hit(call, ast.unparse(call), via)
-        elif (helper := look.names.local(meaning)) is not None and look.roles.of.get(helper) in (Role.STEP, Role.EFFECT):
+        elif (helper := look.names.local(meaning)) is not None and look.roles.of.get(helper) in (
+            Role.STEP,
+            Role.EFFECT,
+        ):
             for value in call.args:
                 if _lists_a_set(look, value, function):
                     yield Hit(value, ast.unparse(value), via)
@@ -335,7 +427,11 @@ def is_unordered(look: Look, node: ast.expr, function: Function, depth: int = 0)
     match node:
         case ast.Set() | ast.SetComp():
             return not (isinstance(node, ast.Set) and len(node.elts) < 2)
-        case ast.ListComp(generators=generators) | ast.GeneratorExp(generators=generators) | ast.DictComp(generators=generators):
+        case (
+            ast.ListComp(generators=generators)
+            | ast.GeneratorExp(generators=generators)
+            | ast.DictComp(generators=generators)
+        ):
             return is_unordered(look, generators[0].iter, function, depth + 1)
         case ast.BinOp(op=ast.Sub() | ast.BitAnd() | ast.BitOr() | ast.BitXor(), left=left, right=right):
             return any(_is_set(look, side, function, depth + 1) or _is_keys(side) for side in (left, right))
@@ -368,7 +464,9 @@ def _unordered_call(look: Look, node: ast.Call, function: Function, depth: int) 
         if node.func.attr in _SET_METHODS:
             return _is_set(look, node.func.value, function, depth + 1)
         if node.func.attr in ("items", "keys", "values"):
-            return is_unordered(look, node.func.value, function, depth + 1) and not _is_set(look, node.func.value, function, depth + 1)
+            return is_unordered(look, node.func.value, function, depth + 1) and not _is_set(
+                look, node.func.value, function, depth + 1
+            )
     helper = look.names.local(meaning)
     if helper is not None and helper not in look.roles.of and depth < 4:
         returned = [one.value for one in helper.all(ast.Return) if one.value is not None]
@@ -386,25 +484,50 @@ def _is_set(look: Look, node: ast.expr, function: Function, depth: int) -> bool:
         return True
     if isinstance(node, ast.Name):
         return _unordered_name(look, node.id, function, depth)
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SET_METHODS and _is_set(look, node.func.value, function, depth + 1)
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _SET_METHODS
+        and _is_set(look, node.func.value, function, depth + 1)
+    )
 
 
 def _is_keys(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("keys", "items") and not node.args
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("keys", "items")
+        and not node.args
+    )
 
 
 def _unordered_name(look: Look, name: str, function: Function, depth: int) -> bool:
     here: Function | None = function
     while here is not None:
         if name in here.params and name not in here.assigned:
-            return look.names.annotation(here.params[name], here).rpartition(".")[2] in ("set", "frozenset", "Set", "FrozenSet", "AbstractSet", "MutableSet")
+            return look.names.annotation(here.params[name], here).rpartition(".")[2] in (
+                "set",
+                "frozenset",
+                "Set",
+                "FrozenSet",
+                "AbstractSet",
+                "MutableSet",
+            )
         if name in here.assigned:
             values = [one for one in here.assigned[name] if one is not None]
             if any(isinstance(one, ast.Call) and look.meaning(one.func, here) == "sorted" for one in values):
                 return False
-            if not values or any(call for call in function.all(ast.Call) if isinstance(call.func, ast.Attribute) and call.func.attr == "sort" and source_name(call.func.value) == name):
+            if not values or any(
+                call
+                for call in function.all(ast.Call)
+                if isinstance(call.func, ast.Attribute)
+                and call.func.attr == "sort"
+                and source_name(call.func.value) == name
+            ):
                 return False
-            return all(_is_set(look, one, here, depth + 1) or is_unordered(look, one, here, depth + 1) for one in values)
+            return all(
+                _is_set(look, one, here, depth + 1) or is_unordered(look, one, here, depth + 1) for one in values
+            )
         here = here.outer
     return False
 
@@ -423,7 +546,9 @@ def swallowed(look: Look) -> Iterator[Hit]:
         for kind in (ast.With, ast.AsyncWith):
             for block in function.all(kind):
                 for item in block.items:
-                    if suppresses(look, item.context_expr, function) & {"BaseException"} and any(of_run(look, part, function) for part in block.body):
+                    if suppresses(look, item.context_expr, function) & {"BaseException"} and any(
+                        of_run(look, part, function) for part in block.body
+                    ):
                         yield Hit(item.context_expr, "suppress(BaseException)", one.via)
 
 
@@ -440,11 +565,9 @@ def _swallowing(look: Look, tried: ast.Try | ast.TryStar, function: Function, vi
 def leaving_finally(tried: ast.Try | ast.TryStar) -> Iterator[ast.stmt]:
     """A `return` in `finally` drops whatever was on its way."""
     for node in walk_block(tried.finalbody):
-        if isinstance(node, ast.Return):
-            yield node
-        elif isinstance(node, ast.Break | ast.Continue) and not any(
+        if isinstance(node, ast.Return) or (isinstance(node, ast.Break | ast.Continue) and not any(
             isinstance(loop, LOOPS) and contains(loop, node) for loop in walk_block(tried.finalbody)
-        ):
+        )):
             yield node
 
 
@@ -483,18 +606,31 @@ def _coloured(look: Look, at: Reached, *, in_async: bool) -> Iterator[Hit]:
             yield Hit(call, f"{source_name(call.func)}() is not awaited", at.via)
         else:
             called = look.names.local(meaning)
-            if called is not None and look.roles.of.get(called) in (Role.STEP, Role.EFFECT, Role.WORKFLOW) and called.is_async:
+            if (
+                called is not None
+                and look.roles.of.get(called) in (Role.STEP, Role.EFFECT, Role.WORKFLOW)
+                and called.is_async
+            ):
                 if not function.is_async and not in_async and not _is_returned(look, call, function):
                     yield Hit(call, f"{source_name(call.func)}() is async", at.via)
                 elif function.is_async and _is_forgotten(look, call, function):
                     yield Hit(call, f"{source_name(call.func)}() is not awaited", at.via)
-            elif called is not None and called not in look.roles.of and called.is_async and function.is_async and isinstance(look.module.parents.get(call), ast.Expr) and of_run(look, call, function):
+            elif (
+                called is not None
+                and called not in look.roles.of
+                and called.is_async
+                and function.is_async
+                and isinstance(look.module.parents.get(call), ast.Expr)
+                and of_run(look, call, function)
+            ):
                 yield Hit(call, f"{source_name(call.func)}() is not awaited", at.via)
     for block in function.all(ast.With):
         for item in block.items:
             meaning = look.meaning(item.context_expr, function)
             if in_async and meaning.startswith("surefoot.") and last(meaning) in ("saga()", "timeout()"):
-                yield Hit(item.context_expr, f"`with {source_name(item.context_expr)}()` instead of `async with`", at.via)
+                yield Hit(
+                    item.context_expr, f"`with {source_name(item.context_expr)}()` instead of `async with`", at.via
+                )
     if not in_async:
         return
     for other in function.all(ast.Await):
@@ -506,14 +642,23 @@ def _coloured(look: Look, at: Reached, *, in_async: bool) -> Iterator[Hit]:
 
 
 def _is_returned(look: Look, call: ast.Call, function: Function) -> bool:
-    return isinstance(look.module.parents.get(call), ast.Return | ast.Lambda) and bool(function.outer)  and False
+    return isinstance(look.module.parents.get(call), ast.Return | ast.Lambda) and bool(function.outer) and False
 
 
 def _is_forgotten(look: Look, call: ast.Call, function: Function) -> bool:
     """Whether the result of an async call is used as if it were there: not awaited, not handed to what awaits it."""
     parent = look.module.parents.get(call)
     match parent:
-        case ast.Expr() | ast.Attribute() | ast.Compare() | ast.BinOp() | ast.UnaryOp() | ast.FormattedValue() | ast.Subscript() | ast.AugAssign():
+        case (
+            ast.Expr()
+            | ast.Attribute()
+            | ast.Compare()
+            | ast.BinOp()
+            | ast.UnaryOp()
+            | ast.FormattedValue()
+            | ast.Subscript()
+            | ast.AugAssign()
+        ):
             return True
         case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test) | ast.Assert(test=test):
             return test is call
@@ -521,14 +666,39 @@ def _is_forgotten(look: Look, call: ast.Call, function: Function) -> bool:
             return True
         case ast.For(iter=iterated) | ast.comprehension(iter=iterated):
             return iterated is call
-        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)) | ast.NamedExpr(target=ast.Name(id=name)):
+        case (
+            ast.Assign(targets=[ast.Name(id=name)])
+            | ast.AnnAssign(target=ast.Name(id=name))
+            | ast.NamedExpr(target=ast.Name(id=name))
+        ):
             return not _is_awaited_later(look, name, function)
         case ast.Call():
             meaning = look.meaning(parent.func, function)
             called = look.names.local(meaning)
             if called is not None and look.roles.of.get(called) in (Role.STEP, Role.EFFECT):
                 return True
-            return meaning in ("bool", "str", "int", "float", "len", "list", "print", "repr", "sum", "sorted", "dict", "tuple", "set", "any", "all", "json.dumps") and call in parent.args
+            return (
+                meaning
+                in (
+                    "bool",
+                    "str",
+                    "int",
+                    "float",
+                    "len",
+                    "list",
+                    "print",
+                    "repr",
+                    "sum",
+                    "sorted",
+                    "dict",
+                    "tuple",
+                    "set",
+                    "any",
+                    "all",
+                    "json.dumps",
+                )
+                and call in parent.args
+            )
         case _:
             return False
 
@@ -539,7 +709,9 @@ def _is_awaited_later(look: Look, name: str, function: Function) -> bool:
         return False
     for one in used:
         parent = look.module.parents.get(one)
-        if isinstance(parent, ast.Await | ast.Call | ast.Starred | ast.List | ast.Tuple | ast.Return | ast.Dict | ast.Yield):
+        if isinstance(
+            parent, ast.Await | ast.Call | ast.Starred | ast.List | ast.Tuple | ast.Return | ast.Dict | ast.Yield
+        ):
             return True
     return False
 

@@ -252,7 +252,9 @@ def _as_it_is(value: ast.expr) -> Iterator[ast.expr]:
                 stack += args
             case ast.Call(func=ast.Attribute(value=base, attr="copy" | "model_dump" | "to_dict")):
                 stack.append(base)
-            case ast.Starred(value=inner) | ast.Subscript(value=inner) | ast.NamedExpr(value=inner):
+            case ast.Subscript(value=inner, slice=ast.Constant(value=str())):
+                stack.append(inner)
+            case ast.Starred(value=inner) | ast.NamedExpr(value=inner):
                 stack.append(inner)
 
 

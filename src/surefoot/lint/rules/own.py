@@ -407,7 +407,7 @@ def _is_work(look: Look, call: ast.Call, function: Function) -> bool:
     if not said or look.is_log(call, function):
         return False
     return (
-        said[0] in ("process", "handle", "execute", "perform", "do")
+        said[0] in ("process", "handle", "fulfil", "fulfill")
         and len(said) > 1
         and not set(said)
         & {
@@ -511,7 +511,7 @@ def is_save(look: Look, call: ast.Call, function: Function) -> bool:
             or (bool(set(said) & STATE)
             and verb in ("record", "update"))
         )
-    if verb == "checkpoint" and (len(said) == 1 or "state" in said):
+    if verb == "checkpoint" and isinstance(look.module.parents.get(call), ast.Expr | ast.Await) and (len(said) == 1 or "state" in said):
         return True
     if name in (
         "save",
@@ -587,7 +587,7 @@ def _seldom(look: Look, loop: ast.stmt, saves: list[ast.Call], function: Functio
             and contains(loop, parent)
             and any(contains(part, save) for part in parent.body)
         ]
-        seldom = next((one for one in around if _is_seldom(look, one, function)), None)
+        seldom = next((one for one in around if _is_seldom(look, one, function)), None) or _turned_back(look, save, loop)
         if seldom is None:
             if not _in_handler(look, save):
                 return None
@@ -604,6 +604,22 @@ def _seldom(look: Look, loop: ast.stmt, saves: list[ast.Call], function: Functio
                 ):
                     continue
                 return Hit(save, f"{source_name(call.func)}()")
+    return None
+
+
+def _turned_back(look: Look, save: ast.Call, loop: ast.stmt) -> ast.If | None:
+    """`if count % 50: continue` before the save."""
+    statement = look.module.statement(save)
+    block: list[ast.stmt] = loop.body  # type: ignore[attr-defined]
+    if statement not in block:
+        return None
+    for one in block[: block.index(statement)]:
+        if (
+            isinstance(one, ast.If)
+            and isinstance(one.body[-1], ast.Continue)
+            and any(isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) for node in ast.walk(one.test))
+        ):
+            return one
     return None
 
 
@@ -920,7 +936,7 @@ _REMEMBERED = frozenset(
     ["last", "since", "checkpoint", "state", "saved", "previous", "prev", "seen", "cursor", "watermark", "synced", "processed", "known", "recorded", "stored", "after", "run", "ran", "indexed", "imported", "backup", "baseline", "old", "exported", "resume", "progress"]
 )
 _NOT_STATE = frozenset(
-    ["cache", "caches", "cached", "reload", "reloader", "watch", "watcher", "watching", "ttl", "expire", "expired", "expiry", "stale", "lru", "hot", "memo", "autoreload", "prune", "age", "refresh"]
+    ["cache", "caches", "cached", "reload", "reloader", "watch", "watcher", "watching", "ttl", "expire", "expired", "expiry", "stale", "lru", "hot", "memo", "autoreload", "prune", "age", "refresh", "unmodified", "request", "header", "headers"]
 )
 
 
@@ -1216,6 +1232,8 @@ def _loads_state(look: Look, body: list[ast.stmt], function: Function) -> bool:
     for call in loads:
         if _calls_loader(look, call, function):
             return True
+    if function.short_name in ("load", "restore", "read", "from_file", "open", "resume"):
+        said |= owner
     context = (
         said
         if said & (_LOADING | {"ckpt", "checkpoint", "init", "start", "state", "progress"})
@@ -1231,7 +1249,7 @@ def _loads_state(look: Look, body: list[ast.stmt], function: Function) -> bool:
             continue
         if _LOADERS.match(meaning) and not _from_a_store(look, call, meaning, function, body):
             continue
-        if context or _about_state(look, call, body, function):
+        if context or _about_state(look, call, function):
             return True
     return False
 
@@ -1318,7 +1336,7 @@ def _from_a_store(look: Look, call: ast.Call, meaning: str, function: Function, 
     return False
 
 
-def _about_state(look: Look, call: ast.Call, body: list[ast.stmt], function: Function) -> bool:
+def _about_state(look: Look, call: ast.Call, function: Function) -> bool:
     """Whether the path, the key or the variable of a load speaks of state."""
     found: set[str] = set()
     for arg in call.args:
@@ -1326,7 +1344,7 @@ def _about_state(look: Look, call: ast.Call, body: list[ast.stmt], function: Fun
         for node in ast.walk(arg):
             if isinstance(node, ast.Name):
                 for value in function.assigned.get(node.id, []):
-                    if value is not None:
+                    if value is not None and not isinstance(value, ast.Subscript):
                         found |= said_in(value)
     if isinstance(call.func, ast.Attribute):
         found |= said_in(call.func.value)
@@ -1336,7 +1354,8 @@ def _about_state(look: Look, call: ast.Call, body: list[ast.stmt], function: Fun
     for parent in look.module.up(call):
         if isinstance(parent, ast.With | ast.AsyncWith):
             found |= {word for item in parent.items for word in said_in(item.context_expr)}
-    del body
+    if found & {"fetchone", "fetchall", "fetch", "execute", "conn", "connection"}:
+        found.discard("cursor")  # That of a database is no place in a list.
     return bool(found & (STATE | {"completed", "done"})) and not found & (
         _CACHE | {"model", "llm", "response", "reply", "dict"}
     )

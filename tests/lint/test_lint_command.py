@@ -15,7 +15,7 @@ from surefoot.lint import runner, selection
 from surefoot.lint.rules import ALL
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-THREE = '''import json
+THREE = """import json
 import requests
 
 done = {}
@@ -38,8 +38,8 @@ def run(orders, tracker):
     for order in orders:
         tracker.mark_done(order.id)
         requests.post("https://shop.test/orders", json=order.body)
-'''
-MENDED = '''import json
+"""
+MENDED = """import json
 import os
 import requests
 
@@ -64,8 +64,8 @@ def run(orders, tracker):
     for order in orders:
         requests.post("https://shop.test/orders", json=order.body)
         tracker.mark_done(order.id)
-'''
-CLOCK = '''import surefoot as sf
+"""
+CLOCK = """import surefoot as sf
 from {module} import {name} as z{more}
 
 @sf.step
@@ -81,7 +81,7 @@ def label():
 @sf.workflow
 def daily() -> str:
     return fetch(label())
-'''
+"""
 
 
 def write(text, name="app.py"):
@@ -208,7 +208,10 @@ def test_code_scanners_get_sarif(lint):
         assert region["startColumn"] >= 1
     marks = [[one["partialFingerprints"] for one in log["runs"][0]["results"]] for log in (before, after)]
     assert marks[0] == marks[1]
-    lines = [[one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in log["runs"][0]["results"]] for log in (before, after)]
+    lines = [
+        [one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in log["runs"][0]["results"]]
+        for log in (before, after)
+    ]
     assert lines[1] == [line + 2 for line in lines[0]]
 
 
@@ -289,7 +292,7 @@ def test_the_configuration_chooses_rules_files_and_effects(lint):
     """Its folder is what paths are relative to, wherever the command is run."""
     write(THREE, "src/app.py")
     write(THREE, "vendor/app.py")
-    write('def go(t, x):\n    t.mark_done(x)\n    x.frobnicate(1)\n', "src/own.py")
+    write("def go(t, x):\n    t.mark_done(x)\n    x.frobnicate(1)\n", "src/own.py")
     write(
         '[tool.surefoot.lint]\nselect = ["SF1"]\nignore = ["SF109"]\nexclude = ["vendor/**"]\neffects = ["*.frobnicate"]\n'
         '[tool.surefoot.lint.per-file-ignores]\n"src/app.py" = ["SF106"]\n',
@@ -299,7 +302,10 @@ def test_the_configuration_chooses_rules_files_and_effects(lint):
     said = lint("--json").json
     os.chdir("src")
 
-    assert [(one["path"], one["code"]) for one in said["findings"]] == [("src/app.py", "SF101"), ("src/own.py", "SF101")]
+    assert [(one["path"], one["code"]) for one in said["findings"]] == [
+        ("src/app.py", "SF101"),
+        ("src/own.py", "SF101"),
+    ]
     assert lint("--json").json["findings"] == said["findings"]
 
 
@@ -424,12 +430,16 @@ def test_importing_surefoot_does_not_load_the_linter():
     """It is for the desk, not for production."""
     loaded = "import surefoot, sys; surefoot.step; print(any(name.startswith('surefoot.lint') for name in sys.modules))"
 
-    assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout == "False\n"
+    assert (
+        subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout == "False\n"
+    )
 
 
 def test_a_file_of_20_000_lines_is_looked_at_within_reason(codes):
     """One walk for each file: twice the lines cost about twice the time."""
-    function = "def f{}(path, state):\n    with open(path, 'w') as file:\n        file.write(str(state))\n    return path\n\n"
+    function = (
+        "def f{}(path, state):\n    with open(path, 'w') as file:\n        file.write(str(state))\n    return path\n\n"
+    )
 
     def seconds(count):
         text = "".join(function.format(number) for number in range(count))

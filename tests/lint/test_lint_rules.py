@@ -66,7 +66,9 @@ def test_the_page_of_the_rules_is_the_one_that_the_rules_give():
     assert re.findall(r"^### (SF\d+)$", page, re.MULTILINE) == [rule.code for rule in ALL]
 
 
-@pytest.mark.parametrize("page", sorted((*PAGE.parent.glob("*.md"), PAGE.parent.parent / "README.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", sorted((*PAGE.parent.glob("*.md"), PAGE.parent.parent / "README.md")), ids=lambda page: page.name
+)
 def test_our_own_pages_show_only_mistakes_that_are_meant(codes, page):
     """What people paste must pass our own rules."""
     shown = {code for text in BLOCK.findall(page.read_text()) for code in codes(text)}

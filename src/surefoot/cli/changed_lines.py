@@ -32,9 +32,8 @@ def changed_lines(ref: str, root: Path) -> dict[str, set[int]]:
 
 def _git(root: Path, *words: str) -> str:
     try:
-        ended = subprocess.run(
-            ["git", "-c", "core.quotepath=off", *words], cwd=root, capture_output=True, text=True, check=False
-        )
+        command = ["git", "-c", "core.quotepath=off", *words]
+        ended = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)  # noqa: S603 - git is asked
     except OSError as error:
         raise UsageError(f"--diff needs git: {error.strerror}") from error
     if ended.returncode:

@@ -11,26 +11,29 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from surefoot.lint.module import Function, Module, position
-from surefoot.lint.names import Names, last, words
+from surefoot.lint.names import Names, last, listed, words
 from surefoot.lint.roles import Roles
 from surefoot.lint.vocabulary import CLEANUP, Act, Vocabulary, is_chance, is_clock, source_name
 
-STATE = frozenset(
-    ["checkpoint", "checkpoints", "ckpt", "ckpts", "state", "states", "progress", "snapshot", "snapshots", "resume", "resumption", "cursor", "watermark", "checkpointer", "bookmark", "completed", "processed"]
+STATE = listed(
+    "checkpoint checkpoints ckpt ckpts state states progress snapshot snapshots resume resumption cursor "
+    "watermark checkpointer bookmark completed processed"
 )
 HANDLERS = (ast.Try, ast.TryStar)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_LOG_METHODS = frozenset(
-    ["debug", "info", "warning", "warn", "error", "exception", "critical", "log", "print", "echo", "secho", "write_line", "trace", "success", "notice", "msg"]
+_LOG_METHODS = listed(
+    "debug info warning warn error exception critical log print echo secho write_line trace success notice msg"
 )
-_LOG_OWNERS = frozenset(
-    ["log", "logger", "logging", "logs", "console", "rich", "click", "typer", "structlog", "loguru", "_log", "_logger", "lg", "tqdm", "progress_bar", "activity_logger"]
+_LOG_OWNERS = listed(
+    "log logger logging logs console rich click typer structlog loguru _log _logger lg tqdm progress_bar "
+    "activity_logger"
 )
 _BROAD = frozenset(("Exception", "BaseException"))
 _TIME_FORMAT = re.compile(r"%[-#]?[HIMSfpcXTsRr]")
-_RETRY_WORDS = frozenset(["retry", "retries", "retrying", "retryable", "retrier", "backoff", "attempts", "attempt", "retried", "redo"])
-_COUNTERS = frozenset(
-    ["attempt", "attempts", "try", "tries", "trial", "trials", "retry", "retries", "retried", "n", "i", "_", "k", "count", "counter", "left", "remaining", "delay", "delays", "backoff", "wait", "pause", "sleep", "failures", "tried", "errors", "again"]
+_RETRY_WORDS = listed("retry retries retrying retryable retrier backoff attempts attempt retried redo")
+_COUNTERS = listed(
+    "attempt attempts try tries trial trials retry retries retried n i _ k count counter left remaining "
+    "delay delays backoff wait pause sleep failures tried errors again"
 )
 IDEMPOTENT = re.compile(
     r"idempot|on\s+conflict|dedup|client_?token|client_?request_?token|upsert|if-none-match|if-match|or\s+ignore|on\s+duplicate"
@@ -224,7 +227,7 @@ class Look:
         ):
             return True
         if name in _LOG_METHODS:
-            if meaning.startswith("temporalio.") or meaning.startswith("logging."):
+            if meaning.startswith(("temporalio.", "logging.")):
                 return True
             owner = source_name(call.func).rpartition(".")[0].lower()
             return bool(set(words(owner)) & _LOG_OWNERS) or owner.endswith("log")
@@ -240,9 +243,9 @@ class Look:
                 case ast.Call():
                     if self.is_log(parent, function):
                         return True
-                    if child is parent.func or not _is_plain(self.meaning(parent.func, function)):
-                        if not (child is parent.func and isinstance(parent.func, ast.Attribute)):
-                            return False
+                    by_method = child is parent.func and isinstance(parent.func, ast.Attribute)
+                    if not by_method and (child is parent.func or not _is_plain(self.meaning(parent.func, function))):
+                        return False
                 case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                     used = self.uses(name, function)
                     return (
@@ -408,7 +411,7 @@ class Look:
         ):
             return True
         said = set(words(name)) | set(words(source_name(loop.iter)))
-        return bool(said & (_COUNTERS - {"n", "i", "k", "count", "left", "_", "remaining"})) or (
+        return bool(said & (_COUNTERS - listed("n i k count left _ remaining"))) or (
             isinstance(loop.iter, ast.Tuple | ast.List)
             and all(isinstance(one, ast.Constant) and isinstance(one.value, int | float) for one in loop.iter.elts)
         )

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 N = TypeVar("N", bound=ast.AST)
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
@@ -125,7 +125,6 @@ class Module:
         """The statement a node is part of."""
         while not isinstance(node, ast.stmt) and node in self.parents:
             node = self.parents[node]
-        assert isinstance(node, ast.stmt)
         return node
 
     def within(self, node: ast.AST, around: ast.AST) -> bool:
@@ -185,8 +184,7 @@ class _Walk:
         for child in reversed(nodes):
             self._push(parent, child, function, owner)
 
-    def _function(self, node: ast.AST, function: Function, owner: Class | None) -> bool:
-        assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    def _function(self, node: Any, function: Function, owner: Class | None) -> bool:
         prefix = owner.name if owner else function.name
         made = Function(f"{prefix}.{node.name}" if prefix else node.name, node, owner, function)
         arguments = node.args
@@ -204,8 +202,7 @@ class _Walk:
         self._push_all(node, node.decorator_list, function, owner)
         return True
 
-    def _class(self, node: ast.AST, function: Function, owner: Class | None) -> bool:
-        assert isinstance(node, ast.ClassDef)
+    def _class(self, node: Any, function: Function, owner: Class | None) -> bool:
         prefix = owner.name if owner else function.name
         made = Class(f"{prefix}.{node.name}" if prefix else node.name, node, function)
         self._module.classes[made.name] = made
@@ -215,16 +212,14 @@ class _Walk:
         self._push_all(node, [*node.bases, *node.decorator_list], function, owner)
         return True
 
-    def _import(self, node: ast.AST, function: Function, owner: Class | None) -> bool:
-        assert isinstance(node, ast.Import)
+    def _import(self, node: Any, function: Function, owner: Class | None) -> bool:
         for alias in node.names:
             root = alias.name.partition(".")[0]
             self._module.packages.add(root)
             function.imports[alias.asname or root] = alias.name if alias.asname else root
         return True
 
-    def _import_from(self, node: ast.AST, function: Function, owner: Class | None) -> bool:
-        assert isinstance(node, ast.ImportFrom)
+    def _import_from(self, node: Any, function: Function, owner: Class | None) -> bool:
         home = "." * node.level + (node.module or "")
         self._module.packages.add((node.module or "").partition(".")[0])
         for alias in node.names:
@@ -232,28 +227,24 @@ class _Walk:
             function.imports[alias.asname or alias.name] = f"{home}{separator}{alias.name}"
         return True
 
-    def _assign(self, node: ast.AST, function: Function, owner: Class | None) -> bool:
-        assert isinstance(node, ast.Assign)
+    def _assign(self, node: Any, function: Function, owner: Class | None) -> bool:
         for target in node.targets:
             self._bind(node, target, node.value, function, owner)
         self._push(node, node.value, function, owner)
         return True
 
-    def _ann_assign(self, node: ast.AST, function: Function, owner: Class | None) -> bool:
-        assert isinstance(node, ast.AnnAssign)
+    def _ann_assign(self, node: Any, function: Function, owner: Class | None) -> bool:
         if node.value is not None:
             self._bind(node, node.target, node.value, function, owner)
             self._push(node, node.value, function, owner)
         return True
 
-    def _named(self, node: ast.AST, function: Function, owner: Class | None) -> bool:
-        assert isinstance(node, ast.NamedExpr)
+    def _named(self, node: Any, function: Function, owner: Class | None) -> bool:
         self._bind(node, node.target, node.value, function, owner)
         self._push(node, node.value, function, owner)
         return True
 
-    def _with_item(self, node: ast.AST, function: Function, owner: Class | None) -> bool:
-        assert isinstance(node, ast.withitem)
+    def _with_item(self, node: Any, function: Function, owner: Class | None) -> bool:
         if node.optional_vars is not None:
             self._bind(node, node.optional_vars, node.context_expr, function, owner)
         self._push(node, node.context_expr, function, owner)
@@ -285,18 +276,16 @@ class _Walk:
                 function.owner.attributes.setdefault(target.attr, []).append((value, function))
         self._push(parent, target, function, owner)
 
-    def _name(self, node: ast.AST, function: Function, owner: Class | None) -> bool:
-        assert isinstance(node, ast.Name)
+    def _name(self, node: Any, function: Function, owner: Class | None) -> bool:
         if not isinstance(node.ctx, ast.Load):
             function.assigned[node.id].append(None)
         return True
 
-    def _global(self, node: ast.AST, function: Function, owner: Class | None) -> bool:
-        assert isinstance(node, ast.Global)
+    def _global(self, node: Any, function: Function, owner: Class | None) -> bool:
         function.outside.update(node.names)
         return True
 
-    def _captures(self, node: ast.AST, function: Function, owner: Class | None) -> bool:
+    def _captures(self, node: Any, function: Function, owner: Class | None) -> bool:
         name = getattr(node, "name", None) or getattr(node, "rest", None)
         if isinstance(name, str):
             function.assigned[name].append(None)

@@ -39,6 +39,12 @@ def words(name: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name))
 
 
+@lru_cache(maxsize=2_000)
+def listed(text: str) -> frozenset[str]:
+    """A set of words, written as a text."""
+    return frozenset(text.split())
+
+
 def last(meaning: str) -> str:
     return meaning.rpartition(".")[2]
 

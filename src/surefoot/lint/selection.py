@@ -13,11 +13,13 @@ import re
 import tokenize
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
 from surefoot.errors import UsageError
+from surefoot.lint.names import listed
 from surefoot.lint.rules import BY_CODE
 
 META = {
@@ -27,25 +29,12 @@ META = {
 }
 """About the file itself."""
 CODES = (*META, *BY_CODE)
-ALWAYS_LEFT_OUT = frozenset(
-    (
-        ".venv",
-        "venv",
-        "build",
-        "dist",
-        ".git",
-        "node_modules",
-        "__pycache__",
-        ".tox",
-        ".nox",
-        ".mypy_cache",
-        ".ruff_cache",
-        "site-packages",
-        ".eggs",
-    )
+ALWAYS_LEFT_OUT = listed(
+    ".venv venv build dist .git node_modules __pycache__ .tox .nox .mypy_cache .ruff_cache site-packages .eggs"
 )
-DEMO = frozenset(
-    ["test", "tests", "bench", "benchmark", "benchmarks", "sample", "samples", "tutorial", "tutorials", "doc", "docs", "eval", "evals", "example", "examples", "demo", "demos", "notebooks", "cookbook", "cookbooks", "playground", "quickstart"]
+DEMO = listed(
+    "test tests bench benchmark benchmarks sample samples tutorial tutorials doc docs eval evals example "
+    "examples demo demos notebooks cookbook cookbooks playground quickstart"
 )
 TESTS = {"tests/**": ("SF1", "SF4", "SF5")}
 _KEYS = ("select", "ignore", "exclude", "demo", "effects", "reads", "harmless", "per-file-ignores", "preview")
@@ -257,13 +246,13 @@ def ignores(text: str) -> list[Ignore]:
     """The ignores of a file, found in its comments and not in its texts."""
     if "surefoot:" not in text:
         return []
-    found = []
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.COMMENT and (said := _IGNORE.search(token.string)):
-                found.append(_ignore(said, token.start[0], token.start[1] + said.start() + 1))
-    except (tokenize.TokenError, IndentationError, SyntaxError):
-        return found
+    found: list[Ignore] = []
+    with suppress(tokenize.TokenError, SyntaxError):
+        found.extend(
+            _ignore(said, token.start[0], token.start[1] + said.start() + 1)
+            for token in tokenize.generate_tokens(io.StringIO(text).readline)
+            if token.type == tokenize.COMMENT and (said := _IGNORE.search(token.string))
+        )
     return found
 
 

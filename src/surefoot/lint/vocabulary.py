@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from surefoot.lint.module import Function, Module
-from surefoot.lint.names import Names, last, words
+from surefoot.lint.names import Names, last, listed, words
 
 
 def _of(prefix: str, names: str) -> frozenset[str]:
@@ -21,8 +21,11 @@ def _of(prefix: str, names: str) -> frozenset[str]:
 
 
 CLOCK = (
-    _of("time.", "time time_ns monotonic monotonic_ns perf_counter perf_counter_ns process_time process_time_ns "
-        "thread_time clock_gettime clock_gettime_ns localtime gmtime ctime asctime")
+    _of(
+        "time.",
+        "time time_ns monotonic monotonic_ns perf_counter perf_counter_ns process_time process_time_ns "
+        "thread_time clock_gettime clock_gettime_ns localtime gmtime ctime asctime",
+    )
     | _of("datetime.datetime.", "now utcnow today")
     | _of("datetime.date.", "today")
     | _of("pendulum.", "now today tomorrow yesterday")
@@ -34,57 +37,67 @@ CLOCK = (
     | _of("asyncio.get_running_loop().", "time")
     | _of("django.utils.timezone.", "now localtime localdate")
     | {"timeit.default_timer", "anyio.current_time", "trio.current_time", "whenever.ZonedDateTime.now"}
-)  # fmt: skip
+)
 _CLOCK_IF_BARE = {"time.localtime": 0, "time.gmtime": 0, "time.ctime": 0, "time.asctime": 0}
 CHANCE = (
     _of("uuid.", "uuid1 uuid4 uuid6 uuid7")
     | _of("ulid.", "new ULID")
     | _of("secrets.", "token_hex token_bytes token_urlsafe choice randbelow randbits")
-    | {"os.urandom", "os.getrandom", "nanoid.generate", "shortuuid.uuid", "hash", "id", "random.SystemRandom()", "uuid_utils.uuid4",
-       "uuid_utils.uuid7", "cuid2.cuid_wrapper", "tempfile.mktemp", "string_utils.uuid", "ulid.ULID", "bson.ObjectId", "shortuuid.random"}
-)  # fmt: skip
-_RANDOM = frozenset(
-    ["random", "randint", "randrange", "choice", "choices", "shuffle", "sample", "uniform", "gauss", "normalvariate", "lognormvariate", "expovariate", "betavariate", "gammavariate", "triangular", "vonmisesvariate", "paretovariate", "weibullvariate", "getrandbits", "randbytes", "binomialvariate"]
+    | listed(
+        "os.urandom os.getrandom nanoid.generate shortuuid.uuid hash id random.SystemRandom() "
+        "uuid_utils.uuid4 uuid_utils.uuid7 cuid2.cuid_wrapper tempfile.mktemp string_utils.uuid ulid.ULID "
+        "bson.ObjectId shortuuid.random"
+    )
 )
-SLEEP = frozenset(
-    ("time.sleep", "asyncio.sleep", "anyio.sleep", "anyio.sleep_until", "trio.sleep", "trio.sleep_until",
-     "gevent.sleep", "eventlet.sleep", "threading.Event().wait", "signal.pause", "signal.sigtimedwait",
-     "asyncio.tasks.sleep", "anyio.sleep_forever", "trio.sleep_forever", "curio.sleep"),
-)  # fmt: skip
-THREADS = frozenset(
-    ("concurrent.futures.ThreadPoolExecutor", "concurrent.futures.ProcessPoolExecutor", "threading.Thread",
-     "concurrent.futures.thread.ThreadPoolExecutor", "concurrent.futures.process.ProcessPoolExecutor",
-     "threading.Timer", "multiprocessing.Process", "multiprocessing.Pool", "multiprocessing.pool.ThreadPool",
-     "multiprocessing.pool.Pool", "multiprocessing.dummy.Pool", "_thread.start_new_thread", "joblib.Parallel",
-     "concurrent.futures.wait", "concurrent.futures.as_completed", "gevent.spawn", "gevent.pool.Pool", "eventlet.spawn",
-     "concurrent.futures.InterpreterPoolExecutor"),
-)  # fmt: skip
-TASKS = frozenset(
-    ("asyncio.gather", "asyncio.wait", "asyncio.as_completed", "asyncio.create_task", "asyncio.ensure_future",
-     "asyncio.TaskGroup", "anyio.create_task_group", "trio.open_nursery", "aiometer.run_all", "aiometer.run_on_each",
-     "asyncio.run_coroutine_threadsafe", "asyncio.tasks.gather", "asyncio.Task", "asyncer.create_task_group",
-     "tqdm.asyncio.tqdm.gather", "aiostream.stream.map"),
-)  # fmt: skip
+_RANDOM = listed(
+    "random randint randrange choice choices shuffle sample uniform gauss normalvariate lognormvariate "
+    "expovariate betavariate gammavariate triangular vonmisesvariate paretovariate weibullvariate "
+    "getrandbits randbytes binomialvariate"
+)
+SLEEP = listed(
+    "time.sleep asyncio.sleep anyio.sleep anyio.sleep_until trio.sleep trio.sleep_until gevent.sleep "
+    "eventlet.sleep threading.Event().wait signal.pause signal.sigtimedwait asyncio.tasks.sleep "
+    "anyio.sleep_forever trio.sleep_forever curio.sleep"
+)
+THREADS = listed(
+    "concurrent.futures.ThreadPoolExecutor concurrent.futures.ProcessPoolExecutor threading.Thread "
+    "concurrent.futures.thread.ThreadPoolExecutor concurrent.futures.process.ProcessPoolExecutor "
+    "threading.Timer multiprocessing.Process multiprocessing.Pool multiprocessing.pool.ThreadPool "
+    "multiprocessing.pool.Pool multiprocessing.dummy.Pool _thread.start_new_thread joblib.Parallel "
+    "concurrent.futures.wait concurrent.futures.as_completed gevent.spawn gevent.pool.Pool eventlet.spawn "
+    "concurrent.futures.InterpreterPoolExecutor"
+)
+TASKS = listed(
+    "asyncio.gather asyncio.wait asyncio.as_completed asyncio.create_task asyncio.ensure_future "
+    "asyncio.TaskGroup anyio.create_task_group trio.open_nursery aiometer.run_all aiometer.run_on_each "
+    "asyncio.run_coroutine_threadsafe asyncio.tasks.gather asyncio.Task asyncer.create_task_group "
+    "tqdm.asyncio.tqdm.gather aiostream.stream.map"
+)
 LOOPS = ("asyncio.get_event_loop()", "asyncio.get_running_loop()", "asyncio.new_event_loop()")
-TIMEOUTS = frozenset(
-    ("asyncio.timeout", "asyncio.timeout_at", "asyncio.wait_for", "anyio.move_on_after", "anyio.fail_after",
-     "anyio.CancelScope", "trio.move_on_after", "trio.move_on_at", "trio.fail_after", "trio.fail_at",
-     "trio.CancelScope", "async_timeout.timeout", "async_timeout.timeout_at", "signal.alarm", "signal.setitimer",
-     "func_timeout.func_timeout", "gevent.Timeout", "eventlet.Timeout", "stopit.ThreadingTimeout",
-     "stopit.SignalTimeout", "wrapt_timeout_decorator.timeout", "timeout_decorator.timeout", "asyncio.tasks.wait_for",
-     "asyncio.timeouts.timeout", "eventlet.timeout.Timeout", "interruptingcow.timeout"),
-)  # fmt: skip
-
-_PATH_READS = frozenset(
-    ["read_text", "read_bytes", "exists", "is_file", "is_dir", "is_symlink", "iterdir", "glob", "rglob", "stat", "lstat", "samefile", "owner", "group", "readlink", "walk", "is_mount"]
+TIMEOUTS = listed(
+    "asyncio.timeout asyncio.timeout_at asyncio.wait_for anyio.move_on_after anyio.fail_after "
+    "anyio.CancelScope trio.move_on_after trio.move_on_at trio.fail_after trio.fail_at trio.CancelScope "
+    "async_timeout.timeout async_timeout.timeout_at signal.alarm signal.setitimer "
+    "func_timeout.func_timeout gevent.Timeout eventlet.Timeout stopit.ThreadingTimeout "
+    "stopit.SignalTimeout wrapt_timeout_decorator.timeout timeout_decorator.timeout "
+    "asyncio.tasks.wait_for asyncio.timeouts.timeout eventlet.timeout.Timeout interruptingcow.timeout"
 )
-_PATH_CHANGES = frozenset(
-    ["write_text", "write_bytes", "unlink", "rmdir", "mkdir", "touch", "rename", "replace", "symlink_to", "hardlink_to", "chmod", "lchmod", "link_to", "copy", "copy_into", "move", "move_into"]
+
+_PATH_READS = listed(
+    "read_text read_bytes exists is_file is_dir is_symlink iterdir glob rglob stat lstat samefile owner "
+    "group readlink walk is_mount"
+)
+_PATH_CHANGES = listed(
+    "write_text write_bytes unlink rmdir mkdir touch rename replace symlink_to hardlink_to chmod lchmod "
+    "link_to copy copy_into move move_into"
 )
 _READS = (
-    _of("os.", "listdir scandir walk stat lstat getenv getcwd getpid getppid getlogin cpu_count uname access readlink "
+    _of(
+        "os.",
+        "listdir scandir walk stat lstat getenv getcwd getpid getppid getlogin cpu_count uname access readlink "
         "fwalk getloadavg get_terminal_size environ.get environ.copy environ.items environ.keys environb.get path.exists "
-        "path.isfile path.isdir path.islink path.getsize path.getmtime path.getctime path.getatime path.lexists path.samefile")
+        "path.isfile path.isdir path.islink path.getsize path.getmtime path.getctime path.getatime path.lexists path.samefile",
+    )
     | _of("glob.", "glob iglob")
     | _of("pathlib.Path.", "cwd home")
     | _of("requests.", "get head options")
@@ -102,14 +115,19 @@ _READS = (
     | _of("linecache.", "getline getlines")
     | _of("sys.stdin.", "read readline readlines")
     | _of("dotenv.", "dotenv_values load_dotenv")
-    | {"input", "feedparser.parse", "fileinput.input", "polars.read_csv", "polars.read_parquet", "aiofiles.os.listdir",
-       "aiofiles.os.stat", "joblib.load", "configparser.ConfigParser().read", "configparser.RawConfigParser().read",
-       "tomllib.loads.read", "keyring.get_password", "aiofiles.os.path.exists", "json.load.read", "subprocess.getoutput",
-       "subprocess.getstatusoutput", "os.popen"}
-)  # fmt: skip
+    | listed(
+        "input feedparser.parse fileinput.input polars.read_csv polars.read_parquet aiofiles.os.listdir "
+        "aiofiles.os.stat joblib.load configparser.ConfigParser().read "
+        "configparser.RawConfigParser().read tomllib.loads.read keyring.get_password "
+        "aiofiles.os.path.exists json.load.read subprocess.getoutput subprocess.getstatusoutput os.popen"
+    )
+)
 _CHANGES = (
-    _of("os.", "remove unlink rmdir removedirs mkdir makedirs rename renames replace link symlink truncate chmod chown "
-        "utime kill killpg putenv mkfifo system execv execve execvp posix_spawn")
+    _of(
+        "os.",
+        "remove unlink rmdir removedirs mkdir makedirs rename renames replace link symlink truncate chmod chown "
+        "utime kill killpg putenv mkfifo system execv execve execvp posix_spawn",
+    )
     | _of("shutil.", "copy copy2 copyfile copytree move rmtree make_archive unpack_archive chown copyfileobj copymode")
     | _of("smtplib.SMTP().", "sendmail send_message")
     | _of("smtplib.SMTP_SSL().", "sendmail send_message")
@@ -123,15 +141,18 @@ _CHANGES = (
     | _of("winreg.", "SetValueEx")
     | _of("torch.", "save")
     | _of("numpy.", "save savez savetxt savez_compressed")
-    | {"aiosmtplib.send", "kafka.KafkaProducer().send", "confluent_kafka.Producer().produce", "joblib.dump",
-       "aiokafka.AIOKafkaProducer().send", "aiokafka.AIOKafkaProducer().send_and_wait", "yagmail.SMTP().send",
-       "slack_sdk.WebClient().chat_postMessage", "slack_sdk.web.client.WebClient().chat_postMessage",
-       "slack_sdk.web.async_client.AsyncWebClient().chat_postMessage", "webbrowser.open", "aiofiles.os.remove",
-       "aiofiles.os.rename", "aiofiles.os.makedirs", "aiofiles.os.mkdir", "send2trash.send2trash", "keyring.set_password",
-       "paho.mqtt.publish.single", "os.open.write", "fabric.Connection().run", "fabric.Connection().put",
-       "invoke.run", "atexit.register.never", "boto3.resource().put_object", "docker.from_env().containers.run",
-       "slack_sdk.webhook.WebhookClient().send", "sendgrid.SendGridAPIClient().send", "win32api.keybd_event"}
-)  # fmt: skip
+    | listed(
+        "aiosmtplib.send kafka.KafkaProducer().send confluent_kafka.Producer().produce joblib.dump "
+        "aiokafka.AIOKafkaProducer().send aiokafka.AIOKafkaProducer().send_and_wait yagmail.SMTP().send "
+        "slack_sdk.WebClient().chat_postMessage slack_sdk.web.client.WebClient().chat_postMessage "
+        "slack_sdk.web.async_client.AsyncWebClient().chat_postMessage webbrowser.open aiofiles.os.remove "
+        "aiofiles.os.rename aiofiles.os.makedirs aiofiles.os.mkdir send2trash.send2trash "
+        "keyring.set_password paho.mqtt.publish.single os.open.write fabric.Connection().run "
+        "fabric.Connection().put invoke.run atexit.register.never boto3.resource().put_object "
+        "docker.from_env().containers.run slack_sdk.webhook.WebhookClient().send "
+        "sendgrid.SendGridAPIClient().send win32api.keybd_event"
+    )
+)
 _SENDS = frozenset(
     name
     for name in _CHANGES
@@ -141,13 +162,13 @@ _SENDS = frozenset(
 )
 _TOLERANT = frozenset(("os.makedirs", "aiofiles.os.makedirs", "mkdir"))
 _HTTP = ("requests", "httpx", "aiohttp", "urllib3", "niquests", "curl_cffi.requests", "treq", "asks")
-_HTTP_TYPES = frozenset(
-    ("requests.Session()", "requests.sessions.Session()", "httpx.Client()", "httpx.AsyncClient()",
-     "aiohttp.ClientSession()", "aiohttp.client.ClientSession()", "urllib3.PoolManager()", "niquests.Session()",
-     "requests", "httpx", "niquests", "fastapi.testclient.TestClient()", "requests_toolbelt.sessions.BaseUrlSession()",
-     "http.client.HTTPSConnection()", "http.client.HTTPConnection()", "curl_cffi.requests", "treq", "asks"),
-)  # fmt: skip
-_HTTP_WORDS = frozenset(("session", "client", "http", "requests", "httpx", "https"))
+_HTTP_TYPES = listed(
+    "requests.Session() requests.sessions.Session() httpx.Client() httpx.AsyncClient() "
+    "aiohttp.ClientSession() aiohttp.client.ClientSession() urllib3.PoolManager() niquests.Session() "
+    "requests httpx niquests fastapi.testclient.TestClient() requests_toolbelt.sessions.BaseUrlSession() "
+    "http.client.HTTPSConnection() http.client.HTTPConnection() curl_cffi.requests treq asks"
+)
+_HTTP_WORDS = listed("session client http requests httpx https")
 _VERBS = {
     "get": "read",
     "head": "read",
@@ -157,64 +178,127 @@ _VERBS = {
     "delete": "whole",
     "patch": "whole",
 }
-_SUBPROCESS = _of("subprocess.", "run call check_call check_output Popen") | _of(
-    "asyncio.", "create_subprocess_exec create_subprocess_shell"
-) | {"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "anyio.run_process", "trio.run_process", "sh.Command"}  # fmt: skip
-_READERS = frozenset(
-    ["ls", "cat", "head", "tail", "grep", "rg", "ag", "ack", "find", "fd", "which", "whereis", "type", "stat", "file", "wc", "sort", "uniq", "cut", "awk", "diff", "cmp", "du", "df", "ps", "pgrep", "uname", "whoami", "id", "hostname", "date", "env", "printenv", "pwd", "echo", "printf", "true", "false", "test", "ping", "dig", "nslookup", "host", "md5sum", "sha256sum", "sha1sum", "tree", "jq", "yq", "ffprobe", "exiftool", "pdftotext", "pdfinfo", "nvidia-smi", "lscpu", "lsblk", "lsof", "netstat", "ss", "ip", "ifconfig", "uptime", "free", "ruff", "mypy", "pyright", "flake8", "pylint", "black-check", "tsc", "eslint", "shellcheck", "pytest", "tesseract", "identify", "sysctl", "sw_vers", "locale"]
+_SUBPROCESS = (
+    _of("subprocess.", "run call check_call check_output Popen")
+    | _of("asyncio.", "create_subprocess_exec create_subprocess_shell")
+    | listed(
+        "os.system os.popen subprocess.getoutput subprocess.getstatusoutput anyio.run_process "
+        "trio.run_process sh.Command"
+    )
+)
+_READERS = listed(
+    "ls cat head tail grep rg ag ack find fd which whereis type stat file wc sort uniq cut awk diff cmp "
+    "du df ps pgrep uname whoami id hostname date env printenv pwd echo printf true false test ping dig "
+    "nslookup host md5sum sha256sum sha1sum tree jq yq ffprobe exiftool pdftotext pdfinfo nvidia-smi "
+    "lscpu lsblk lsof netstat ss ip ifconfig uptime free ruff mypy pyright flake8 pylint black-check tsc "
+    "eslint shellcheck pytest tesseract identify sysctl sw_vers locale"
 )
 _READ_VERBS = {
-    "git": frozenset(
-        ["log", "show", "diff", "status", "rev-parse", "ls-files", "ls-tree", "ls-remote", "describe", "blame", "cat-file", "rev-list", "shortlog", "grep", "config-get", "for-each-ref", "merge-base", "name-rev", "symbolic-ref", "count-objects", "--version", "version", "reflog", "whatchanged"]
+    "git": listed(
+        "log show diff status rev-parse ls-files ls-tree ls-remote describe blame cat-file rev-list "
+        "shortlog grep config-get for-each-ref merge-base name-rev symbolic-ref count-objects --version "
+        "version reflog whatchanged"
     ),
-    "kubectl": frozenset(["get", "describe", "logs", "version", "top", "explain", "api-resources", "cluster-info", "diff"]),
-    "docker": frozenset(["ps", "images", "inspect", "logs", "version", "info", "stats", "top", "port", "diff", "history", "search"]),
-    "pip": frozenset(["list", "show", "freeze", "check", "--version", "index"]),
-    "npm": frozenset(["ls", "list", "view", "info", "outdated", "--version", "audit"]),
+    "kubectl": listed("get describe logs version top explain api-resources cluster-info diff"),
+    "docker": listed("ps images inspect logs version info stats top port diff history search"),
+    "pip": listed("list show freeze check --version index"),
+    "npm": listed("ls list view info outdated --version audit"),
     "gh": frozenset(("status", "--version", "search")),
-    "terraform": frozenset(("plan", "show", "validate", "output", "version", "state-list")),
+    "terraform": listed("plan show validate output version state-list"),
     "systemctl": frozenset(("status", "is-active", "is-enabled", "list-units", "show")),
-    "cargo": frozenset(("check", "tree", "metadata", "--version", "clippy", "search")),
+    "cargo": listed("check tree metadata --version clippy search"),
     "go": frozenset(("list", "vet", "version", "env", "doc")),
     "hg": frozenset(("log", "status", "diff", "cat", "id")),
-    "svn": frozenset(("log", "status", "diff", "cat", "info", "list")),
+    "svn": listed("log status diff cat info list"),
     "aws": frozenset(),
-    "helm": frozenset(("list", "status", "get", "template", "show", "search", "version")),
+    "helm": listed("list status get template show search version"),
 }
-_SQL_CALLS = frozenset(
-    ["execute", "executemany", "executescript", "exec_driver_sql", "execute_sql", "fetch", "fetchrow", "fetchval", "fetch_one", "fetch_all", "fetch_val", "copy_records_to_table", "query", "scalar", "scalars", "read_sql", "exec", "raw"]
+_SQL_CALLS = listed(
+    "execute executemany executescript exec_driver_sql execute_sql fetch fetchrow fetchval fetch_one "
+    "fetch_all fetch_val copy_records_to_table query scalar scalars read_sql exec raw"
 )
 _SQL = re.compile(r"^[\s(]*(?:--[^\n]*\n\s*)*(?:WITH\b.*?\)\s*)?([A-Za-z]+)", re.DOTALL)
-_SQL_CHANGES = frozenset(
-    ["insert", "update", "delete", "replace", "merge", "upsert", "create", "drop", "alter", "truncate", "copy", "grant", "revoke", "call", "vacuum", "attach"]
+_SQL_CHANGES = listed(
+    "insert update delete replace merge upsert create drop alter truncate copy grant revoke call vacuum attach"
 )
 _SQL_KEEPS = re.compile(
     r"ON\s+CONFLICT|OR\s+IGNORE|OR\s+REPLACE|ON\s+DUPLICATE|NOT\s+EXISTS|^\s*REPLACE|^\s*MERGE|INSERT\s+IGNORE",
     re.IGNORECASE,
 )
 _SQL_ADDS = re.compile(r"\bSET\b.*?(\w+)\s*=\s*\1\s*[-+*]", re.IGNORECASE | re.DOTALL)
-_MODEL_TYPES = ("openai.", "anthropic.", "google.generativeai", "google.genai", "cohere.", "mistralai.", "litellm.",
-                "ollama.", "groq.", "langchain", "vertexai.", "transformers.", "together.", "replicate.", "instructor.")  # fmt: skip
-_MODEL_WORDS = frozenset(
-    ["completion", "completions", "chat", "embedding", "embeddings", "embed", "llm", "prompt", "prompts", "openai", "anthropic", "claude", "gpt", "gemini", "ollama", "inference", "predict", "prediction", "rerank", "generate", "generation", "model", "models", "summarize", "summarise", "classify", "translate", "transcribe", "transcription", "transcriptions", "complete", "vllm", "mistral", "cohere", "messages", "moderation", "moderations", "rag"]
+_MODEL_TYPES = (
+    "openai.",
+    "anthropic.",
+    "google.generativeai",
+    "google.genai",
+    "cohere.",
+    "mistralai.",
+    "litellm.",
+    "ollama.",
+    "groq.",
+    "langchain",
+    "vertexai.",
+    "transformers.",
+    "together.",
+    "replicate.",
+    "instructor.",
 )
-_LOOK_WORDS = frozenset(
-    ["search", "query", "queries", "find", "lookup", "fetch", "get", "list", "read", "graphql", "select", "count", "filter", "scan", "validate", "preview", "autocomplete", "suggest", "geocode", "similarity", "retrieve", "match", "matches", "token", "login", "oauth", "auth", "introspect", "introspection", "describe", "estimate", "quote", "calculate", "verify", "rpc", "jsonrpc"]
+_MODEL_WORDS = listed(
+    "completion completions chat embedding embeddings embed llm prompt prompts openai anthropic claude "
+    "gpt gemini ollama inference predict prediction rerank generate generation model models summarize "
+    "summarise classify translate transcribe transcription transcriptions complete vllm mistral cohere "
+    "messages moderation moderations rag"
 )
-_STRIPE = frozenset(
-    ["create", "create_async", "confirm", "capture", "cancel", "refund", "pay", "send_invoice", "finalize_invoice", "modify", "delete", "void", "attach", "detach", "update", "reverse", "confirm_async", "capture_async"]
+_LOOK_WORDS = listed(
+    "search query queries find lookup fetch get list read graphql select count filter scan validate "
+    "preview autocomplete suggest geocode similarity retrieve match matches token login oauth auth "
+    "introspect introspection describe estimate quote calculate verify rpc jsonrpc"
 )
-_CLOUD_READS = ("get_", "list_", "describe_", "head_", "scan", "query", "batch_get_", "lookup_", "search_", "select_", "generate_presigned", "receive_", "estimate_", "detect_", "invoke_model", "converse", "filter_", "can_")  # fmt: skip
-_REDIS = ("redis.Redis()", "redis.StrictRedis()", "redis.asyncio.Redis()", "redis.from_url()", "redis.Redis.from_url()", "redis.asyncio.from_url()", "valkey.Valkey()")  # fmt: skip
-_REDIS_READS = frozenset(["get", "mget", "hget", "hgetall", "hmget", "exists", "keys", "scan", "scan_iter", "smembers", "sismember", "lrange", "llen", "zrange", "zscore", "ttl", "type", "scard", "hexists", "hkeys", "hlen", "zcard", "dbsize", "info", "ping"])  # fmt: skip
+_STRIPE = listed(
+    "create create_async confirm capture cancel refund pay send_invoice finalize_invoice modify delete "
+    "void attach detach update reverse confirm_async capture_async"
+)
+_CLOUD_READS = (
+    "get_",
+    "list_",
+    "describe_",
+    "head_",
+    "scan",
+    "query",
+    "batch_get_",
+    "lookup_",
+    "search_",
+    "select_",
+    "generate_presigned",
+    "receive_",
+    "estimate_",
+    "detect_",
+    "invoke_model",
+    "converse",
+    "filter_",
+    "can_",
+)
+_REDIS = (
+    "redis.Redis()",
+    "redis.StrictRedis()",
+    "redis.asyncio.Redis()",
+    "redis.from_url()",
+    "redis.Redis.from_url()",
+    "redis.asyncio.from_url()",
+    "valkey.Valkey()",
+)
+_REDIS_READS = listed(
+    "get mget hget hgetall hmget exists keys scan scan_iter smembers sismember lrange llen zrange zscore "
+    "ttl type scard hexists hkeys hlen zcard dbsize info ping"
+)
 
 # --- verbs in people's own names -------------------------------------------------------------------
 
-_LEADING = frozenset(
-    ("async", "do", "try", "maybe", "safe", "safely", "really", "a", "sync", "internal", "then", "and", "auto", "force")
-)
-_ANY_NOUN = frozenset(
-    ["send", "email", "mail", "sms", "charge", "refund", "pay", "payout", "transfer", "wire", "withdraw", "deposit", "debit", "credit", "ship", "deploy", "provision", "publish", "tweet", "upload", "submit", "broadcast", "purchase", "buy", "sell", "broadcast", "dispense", "disburse", "remit", "invoice", "reimburse", "bill", "resend", "notify", "text", "disburse", "mint", "enroll", "terminate"]
+_LEADING = listed("async do try maybe safe safely really a sync internal then and auto force")
+_ANY_NOUN = listed(
+    "send email mail sms charge refund pay payout transfer wire withdraw deposit debit credit ship deploy "
+    "provision publish tweet upload submit broadcast purchase buy sell broadcast dispense disburse remit "
+    "invoice reimburse bill resend notify text disburse mint enroll terminate"
 )
 _WITH_NOUN = {
     verb: frozenset(nouns.split())
@@ -263,35 +347,56 @@ _WITH_NOUN = {
         "export": "invoice invoices",
     }.items()
 }  # fmt: skip
-_NO_NOUNS = frozenset(
-    ["prompt", "request", "requests", "log", "logs", "cache", "cached", "metric", "metrics", "event", "events", "progress", "heartbeat", "ping", "debug", "trace", "traces", "span", "spans", "telemetry", "stats", "statistics", "signal", "response", "responses", "chunk", "chunks", "typing", "action", "keys", "key", "header", "headers", "json", "bytes", "command", "query", "queries", "frame", "packet", "ack", "nack", "state", "states", "checkpoint", "snapshot", "config", "settings", "callback", "callbacks", "mock", "fake", "stub", "test", "template", "preview", "draft", "llm", "model", "chat", "buffer", "cursor", "click", "input", "draft", "url", "urls", "path", "paths", "status", "analytics", "window", "progressbar", "context", "file_path", "parser", "schema", "audit_log", "break", "sentinel", "eof", "stream", "streams", "raw", "batch_size", "feedback", "span_data", "exception", "error", "errors", "fields", "field", "credentials", "amount", "total", "totals"]
+_NO_NOUNS = listed(
+    "prompt request requests log logs cache cached metric metrics event events progress heartbeat ping "
+    "debug trace traces span spans telemetry stats statistics signal response responses chunk chunks "
+    "typing action keys key header headers json bytes command query queries frame packet ack nack state "
+    "states checkpoint snapshot config settings callback callbacks mock fake stub test template preview "
+    "draft llm model chat buffer cursor click input draft url urls path paths status analytics window "
+    "progressbar context file_path parser schema audit_log break sentinel eof stream streams raw "
+    "batch_size feedback span_data exception error errors fields field credentials amount total totals"
 )
 _BARE = {
-    "send": frozenset(["mail", "mailer", "email", "emails", "smtp", "sms", "slack", "telegram", "twilio", "notifier", "bot", "sendgrid", "ses", "sns", "postmark", "mailgun", "whatsapp", "discord", "resend", "outbox", "letters", "letter", "invoice", "invoices", "newsletter", "message", "msg", "gateway"]),
-    "publish": frozenset(["blog", "cms", "post", "posts", "producer", "kafka", "mqtt", "pubsub", "sns", "article", "site", "page", "broker", "topic", "publisher"]),
-    "submit": frozenset(["order", "orders", "application", "form", "payment", "payments", "claim", "claims", "invoice", "invoices", "filing"]),
-    "create": frozenset(["order", "orders", "ticket", "tickets", "invoice", "invoices", "payment", "payments", "charges", "charge", "refunds", "refund", "paymentintent", "payout", "payouts", "transfer", "transfers", "subscription", "subscriptions", "issues", "bookings", "reservations"]),
-    "upload": frozenset(["s3", "bucket", "storage", "blob", "drive", "dropbox", "uploader", "cdn", "archive", "ftp", "sftp", "client"]),
-    "post": frozenset(["twitter", "slack", "mastodon", "blog", "ledger", "bank", "gateway", "poster", "webhook"]),
-    "book": frozenset(["hotel", "flight", "airline", "calendar", "hotels", "flights", "cars"]),
+    "send": listed(
+        "mail mailer email emails smtp sms slack telegram twilio notifier bot sendgrid ses sns postmark "
+        "mailgun whatsapp discord resend outbox letters letter invoice invoices newsletter message msg "
+        "gateway"
+    ),
+    "publish": listed(
+        "blog cms post posts producer kafka mqtt pubsub sns article site page broker topic publisher"
+    ),
+    "submit": listed(
+        "order orders application form payment payments claim claims invoice invoices filing"
+    ),
+    "create": listed(
+        "order orders ticket tickets invoice invoices payment payments charges charge refunds refund "
+        "paymentintent payout payouts transfer transfers subscription subscriptions issues bookings "
+        "reservations"
+    ),
+    "upload": listed("s3 bucket storage blob drive dropbox uploader cdn archive ftp sftp client"),
+    "post": listed("twitter slack mastodon blog ledger bank gateway poster webhook"),
+    "book": listed("hotel flight airline calendar hotels flights cars"),
     "notify": frozenset(), "broadcast": frozenset(["chain", "network"]),
     "deploy": frozenset(["cluster", "server", "host", "deployer", "k8s"]),
-    "ship": frozenset(["warehouse", "carrier", "shipping", "order", "orders", "shipper"]),
+    "ship": listed("warehouse carrier shipping order orders shipper"),
     "buy": frozenset(["exchange", "broker", "market", "account"]),
     "sell": frozenset(["exchange", "broker", "market", "account"]),
     "execute": frozenset(["trade", "trades", "payment"]),
 }  # fmt: skip
-_BARE_ANY = frozenset(
-    ("charge", "refund", "transfer", "withdraw", "payout", "sendmail", "send_mail", "pay", "disburse")
+_BARE_ANY = listed("charge refund transfer withdraw payout sendmail send_mail pay disburse")
+_NOT_SENT_BY = listed(
+    "executor pool chat llm model agent conversation assistant logger log metrics tracer ws websocket "
+    "socket sock websockets connection conn pipe generator gen coro self_play progress console ui form "
+    "page browser driver channel_layer stream prompt thread_pool tracker store test mock"
 )
-_NOT_SENT_BY = frozenset(
-    ["executor", "pool", "chat", "llm", "model", "agent", "conversation", "assistant", "logger", "log", "metrics", "tracer", "ws", "websocket", "socket", "sock", "websockets", "connection", "conn", "pipe", "generator", "gen", "coro", "self_play", "progress", "console", "ui", "form", "page", "browser", "driver", "channel_layer", "stream", "prompt", "thread_pool", "tracker", "store", "test", "mock"]
+NOTICES = listed(
+    "notify alert alerts report announce log warn info debug print emit trace metrics audit slack "
+    "notification notifications notice webhook telemetry"
 )
-NOTICES = frozenset(
-    "notify alert alerts report announce log warn info debug print emit trace metrics audit slack notification "
-    "notifications notice webhook telemetry".split()
+CLEANUP = listed(
+    "remove delete unlink rmtree rmdir cleanup clean close clear purge discard drop release dispose "
+    "shutdown teardown unlock evict expire archive"
 )
-CLEANUP = frozenset(["remove", "delete", "unlink", "rmtree", "rmdir", "cleanup", "clean", "close", "clear", "purge", "discard", "drop", "release", "dispose", "shutdown", "teardown", "unlock", "evict", "expire", "archive"])  # fmt: skip
 
 Kind = Literal["read", "change"]
 
@@ -568,7 +673,7 @@ class Vocabulary:
             return Act("change", shown, sends=name.startswith("insert"))
         if meaning.startswith(("pymongo.", "motor.")) and name.startswith(("find", "count", "aggregate", "distinct")):
             return Act("read", shown)
-        if name == "chat_postMessage" or (name == "basic_publish"):
+        if name in {"chat_postMessage", "basic_publish"}:
             return Act("change", shown, sends=True)
         if name in (
             "run_instances",
@@ -633,9 +738,7 @@ def opened_as(call: ast.Call, meaning: str) -> str | None:
     """The mode a file is opened with; None if it is not the opening of a file."""
     if meaning in ("open", "os.fdopen"):
         at = 1
-    elif meaning.endswith(".open") and (
-        meaning.startswith(("pathlib.Path()", "anyio.Path()")) or meaning.startswith("?")
-    ):
+    elif meaning.endswith(".open") and (meaning.startswith(("pathlib.Path()", "anyio.Path()", "?"))):
         at = 0
         if meaning.startswith("?") and not _is_mode(call, at):
             return None
@@ -714,7 +817,7 @@ def reads_only(call: ast.Call) -> bool:
 def _is_http(base: str) -> bool:
     if base in _HTTP_TYPES or base.partition(".")[0] in ("requests", "httpx", "niquests"):
         return True
-    if base.startswith("?") or base.startswith(":"):
+    if base.startswith(("?", ":")):
         return bool(set(words(last(base.removesuffix("()")).lstrip("?:"))) & _HTTP_WORDS)
     return False
 

@@ -7,40 +7,30 @@ from collections.abc import Iterator
 
 from surefoot.lint.flow import Look
 from surefoot.lint.module import Function, position
-from surefoot.lint.names import last, words
+from surefoot.lint.names import last, listed, words
 from surefoot.lint.roles import Reached, Role
 from surefoot.lint.rule import Hit, Rule
 from surefoot.lint.rules.replay import WAITS
 from surefoot.lint.rules.texts import rule
 from surefoot.lint.vocabulary import Act, source_name
 
-_CHANGING = frozenset(
-    ("append", "extend", "insert", "add", "update", "setdefault", "pop", "popitem", "clear", "remove", "discard",
-     "sort", "reverse", "appendleft", "extendleft", "popleft", "difference_update", "intersection_update",
-     "symmetric_difference_update"),
-)  # fmt: skip
-_AMBIGUOUS = frozenset(("add", "update", "insert", "remove", "pop", "clear", "append", "extend"))
-_SERVICES = frozenset(
-    ["client", "db", "session", "conn", "connection", "cursor", "cache", "store", "queue", "api", "service", "writer", "log", "logger", "repo", "repository", "dao", "bar", "collection", "index", "redis", "driver", "sheet", "worksheet", "table", "api", "tracker", "counter", "metrics", "registry", "manager", "bus", "broker", "ctx", "context", "pipeline", "console", "crm", "mailer"]
+_CHANGING = listed(
+    "append extend insert add update setdefault pop popitem clear remove discard sort reverse appendleft "
+    "extendleft popleft difference_update intersection_update symmetric_difference_update"
 )
-_GIVEN_FIRST = frozenset(
-    (
-        "random.shuffle",
-        "heapq.heappush",
-        "heapq.heappop",
-        "heapq.heapify",
-        "bisect.insort",
-        "bisect.insort_left",
-        "bisect.insort_right",
-        "setattr",
-        "heapq.heapreplace",
-        "numpy.random.shuffle",
-        "operator.setitem",
-        "delattr",
-    )
+_AMBIGUOUS = listed("add update insert remove pop clear append extend")
+_SERVICES = listed(
+    "client db session conn connection cursor cache store queue api service writer log logger repo "
+    "repository dao bar collection index redis driver sheet worksheet table api tracker counter metrics "
+    "registry manager bus broker ctx context pipeline console crm mailer"
 )
-_CONTAINER_KINDS = frozenset(
-    ["list", "dict", "set", "bytearray", "deque", "defaultdict", "Counter", "OrderedDict", "List", "Dict", "Set", "MutableMapping", "MutableSequence", "MutableSet", "Any", "object", "MutableList", "Deque", "DefaultDict"]
+_GIVEN_FIRST = listed(
+    "random.shuffle heapq.heappush heapq.heappop heapq.heapify bisect.insort bisect.insort_left "
+    "bisect.insort_right setattr heapq.heapreplace numpy.random.shuffle operator.setitem delattr"
+)
+_CONTAINER_KINDS = listed(
+    "list dict set bytearray deque defaultdict Counter OrderedDict List Dict Set MutableMapping "
+    "MutableSequence MutableSet Any object MutableList Deque DefaultDict"
 )
 
 
@@ -99,14 +89,7 @@ def _of_run(look: Look, call: ast.Call, function: Function) -> str:
     shown = f"{source_name(call.func)}()"
     if meaning.startswith("surefoot.effects."):
         return shown
-    if meaning.startswith("surefoot.") and last(meaning) in WAITS - {
-        "verify",
-        "watch",
-        "undo",
-        "gather",
-        "map",
-        "send_event",
-    }:
+    if meaning.startswith("surefoot.") and last(meaning) in WAITS - listed("verify watch undo gather map send_event"):
         return shown
     if meaning.startswith("surefoot.") and last(meaning) in ("map", "gather", "send_event"):
         return (
@@ -212,9 +195,8 @@ def changes_of(look: Look, function: Function, name: str, depth: int = 0) -> Ite
                     isinstance(given, ast.Name)
                     and given.id in aliases
                     and (rebound is None or position(call) < rebound)
-                ):
-                    if any(True for _ in changes_of(look, helper, param, depth + 1)):
-                        yield Hit(call, name, (function.short_name, helper.short_name))
+                ) and any(True for _ in changes_of(look, helper, param, depth + 1)):
+                    yield Hit(call, name, (function.short_name, helper.short_name))
 
 
 def _ignored(look: Look, step: Function) -> set[str]:
@@ -267,9 +249,8 @@ def _aliases(function: Function, name: str) -> set[str]:
                 len(assign.targets) == 1
                 and isinstance(assign.targets[0], ast.Name)
                 and len(function.assigned[assign.targets[0].id]) == 1
-            ):
-                if _path_of(assign.value) in found:
-                    found.add(assign.targets[0].id)
+            ) and _path_of(assign.value) in found:
+                found.add(assign.targets[0].id)
         for loop in (*function.all(ast.For), *function.all(ast.comprehension)):
             if _iterated(loop.iter) in found:
                 targets = loop.target.elts if isinstance(loop.target, ast.Tuple) else [loop.target]
@@ -307,18 +288,22 @@ def _mutations(look: Look, function: Function, names: set[str], name: str) -> It
                 look, function, _path_of(call.func.value), name, call.func.value
             ):
                 yield call, name
-        elif (look.meaning(call.func, function) in _GIVEN_FIRST and call.args and _path_of(call.args[0]) in names) or (
-            isinstance(call.func, ast.Attribute)
-            and _path_of(call.func.value) in names
-            and any(
-                one.arg == "inplace" and isinstance(one.value, ast.Constant) and one.value.value is True
-                for one in call.keywords
+        elif (
+            (look.meaning(call.func, function) in _GIVEN_FIRST and call.args and _path_of(call.args[0]) in names)
+            or (
+                isinstance(call.func, ast.Attribute)
+                and _path_of(call.func.value) in names
+                and any(
+                    one.arg == "inplace" and isinstance(one.value, ast.Constant) and one.value.value is True
+                    for one in call.keywords
+                )
             )
-        ) or (
-            look.meaning(call.func, function)
-            in ("list.append", "list.sort", "dict.update", "dict.pop", "set.add", "list.extend")
-            and call.args
-            and _path_of(call.args[0]) in names
+            or (
+                look.meaning(call.func, function)
+                in ("list.append", "list.sort", "dict.update", "dict.pop", "set.add", "list.extend")
+                and call.args
+                and _path_of(call.args[0]) in names
+            )
         ):
             yield call, name
     for kind in (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete):

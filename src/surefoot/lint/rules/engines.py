@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from surefoot.lint.flow import Look
 from surefoot.lint.module import Function
-from surefoot.lint.names import last
+from surefoot.lint.names import last, listed
 from surefoot.lint.roles import Reached, Role
 from surefoot.lint.rule import Hit, Rule
 from surefoot.lint.rules.declared import deeds
@@ -15,9 +15,10 @@ from surefoot.lint.rules.replay import environment, is_yield
 from surefoot.lint.rules.texts import rule
 from surefoot.lint.vocabulary import SLEEP, TASKS, THREADS, is_chance, is_clock, source_name
 
-_TEMPORAL_LETS = frozenset(
-    ("asyncio.sleep", "asyncio.gather", "asyncio.create_task", "asyncio.ensure_future", "asyncio.TaskGroup", "asyncio.Task", "asyncio.tasks.gather"),
-)  # fmt: skip
+_TEMPORAL_LETS = listed(
+    "asyncio.sleep asyncio.gather asyncio.create_task asyncio.ensure_future asyncio.TaskGroup "
+    "asyncio.Task asyncio.tasks.gather"
+)
 
 
 def _workflows(look: Look) -> Iterator[tuple[Role, Reached]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from surefoot.lint.flow import HANDLERS, Look, blocks_of, contains, leaves, walk_block
 from surefoot.lint.module import Function
-from surefoot.lint.names import last
+from surefoot.lint.names import last, listed
 from surefoot.lint.roles import Role
 from surefoot.lint.rule import Hit, Rule
 from surefoot.lint.rules.replay import leaving_finally, suppresses
@@ -17,20 +17,7 @@ from surefoot.lint.vocabulary import source_name
 _MEMORY = frozenset(("MemorySaver", "InMemorySaver", "AsyncMemorySaver", "PersistentDict"))
 _INTERRUPTS = frozenset(("langgraph.types.interrupt", "langgraph.types.types.interrupt", "langgraph.interrupt"))
 _RAISED = frozenset(("GraphInterrupt", "GraphBubbleUp", "NodeInterrupt"))
-_RUNS = frozenset(
-    (
-        "invoke",
-        "ainvoke",
-        "stream",
-        "astream",
-        "astream_events",
-        "batch",
-        "abatch",
-        "stream_events",
-        "compile",
-        "with_config",
-    )
-)
+_RUNS = listed("invoke ainvoke stream astream astream_events batch abatch stream_events compile with_config")
 
 
 # --- savers ----------------------------------------------------------------------------------------
@@ -148,9 +135,9 @@ def interrupts(look: Look, function: Function, depth: int = 0) -> Iterator[ast.C
             yield call
             continue
         helper = look.names.local(meaning)
-        if depth < 3 and helper is not None and helper is not function and helper not in look.roles.of:
-            if any(True for _ in interrupts(look, helper, depth + 1)):
-                yield call
+        inside = depth < 3 and helper is not None and helper is not function and helper not in look.roles.of
+        if inside and helper is not None and any(True for _ in interrupts(look, helper, depth + 1)):
+            yield call
 
 
 def effects_before(look: Look) -> Iterator[Hit]:

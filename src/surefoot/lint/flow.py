@@ -143,10 +143,10 @@ class Look:
             case ast.NamedExpr(value=value):
                 return self.fresh(value, function, depth + 1)
             case ast.Name(id=name):
-                values = function.assigned.get(name)
-                if values is None or name in function.params:
+                bound = function.assigned.get(name)
+                if bound is None or name in function.params:
                     return False
-                return len(values) == 1 and self.fresh(values[0], function, depth + 1)
+                return len(bound) == 1 and self.fresh(bound[0], function, depth + 1)
             case _:
                 return False
 
@@ -270,7 +270,7 @@ class Look:
         for parent in self.module.up(child):
             for block in blocks_of(parent):
                 if child in block:
-                    yield from reversed(block[: block.index(child)])  # type: ignore[arg-type]
+                    yield from reversed(block[: block.index(child)])
             if isinstance(parent, ast.Try | ast.TryStar) and (child in parent.orelse or child in parent.finalbody):
                 yield from reversed(parent.body)
             child = parent
@@ -281,7 +281,7 @@ class Look:
         for parent in self.module.up(child):
             for block in blocks_of(parent):
                 if child in block:
-                    rest = block[block.index(child) + 1 :]  # type: ignore[arg-type]
+                    rest = block[block.index(child) + 1 :]
                     yield from rest
                     if any(leaves(one) for one in rest):
                         return

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 N = TypeVar("N", bound=ast.AST)
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
@@ -76,6 +76,32 @@ class Function:
         found: list[N] = self.nodes.get(kind, [])  # type: ignore[assignment]
         return sorted(found, key=position)
 
+    def tries(self) -> list[ast.Try | ast.TryStar]:
+        return [*self.all(ast.Try), *self.all(ast.TryStar)]
+
+    def withs(self) -> list[ast.With | ast.AsyncWith]:
+        return [*self.all(ast.With), *self.all(ast.AsyncWith)]
+
+    def fors(self) -> list[ast.For | ast.AsyncFor]:
+        return [*self.all(ast.For), *self.all(ast.AsyncFor)]
+
+    def loops(self) -> list[ast.For | ast.AsyncFor | ast.While]:
+        return [*self.fors(), *self.all(ast.While)]
+
+    def comprehensions(self) -> list[ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp]:
+        return [
+            *self.all(ast.ListComp), *self.all(ast.SetComp), *self.all(ast.GeneratorExp), *self.all(ast.DictComp),
+        ]  # fmt: skip
+
+    def assignments(self) -> list[tuple[ast.stmt, list[ast.expr]]]:
+        """The statements that assign to something, or delete it, each with its targets."""
+        found: list[tuple[ast.stmt, list[ast.expr]]] = []
+        found += [(node, node.targets) for node in self.all(ast.Assign)]
+        found += [(node, [node.target]) for node in self.all(ast.AugAssign)]
+        found += [(node, [node.target]) for node in self.all(ast.AnnAssign)]
+        found += [(node, node.targets) for node in self.all(ast.Delete)]
+        return found
+
     def binds(self, name: str) -> bool:
         return name not in self.outside and (
             name in self.assigned or name in self.params or name in self.imports or name in self.inner
@@ -125,7 +151,7 @@ class Module:
         """The statement a node is part of."""
         while not isinstance(node, ast.stmt) and node in self.parents:
             node = self.parents[node]
-        return node
+        return cast("ast.stmt", node)
 
     def within(self, node: ast.AST, around: ast.AST) -> bool:
         """Whether one node is inside of the other (or is it)."""

@@ -26,11 +26,12 @@ TOGETHER = 200
 """More files than this are shared among processes."""
 _CHUNK = 40
 _OWN = re.compile(
-    r"checkpoint|ckpt|state|progress|snapshot|cursor|watermark|resume|done|complete|finish|process|sent|paid|ship|deliver|handle|"
-    r"success|charge|publish|upload|refund|import_|migrat|mtime|getctime|synchronous|fsync|durab|retry|retri|backoff|attempt|tries|"
-    r"uuid|thread_id|idempot|append(?:fsync|only)|sync=|journal_mode|UNLOGGED|ack|while|for |token|secrets",
+    r"checkpoint|ckpt|state|progress|snapshot|cursor|watermark|resume|done|complete|finish|processed|sent|paid|ship|deliver|handled"
+    r"|success|charged|publish|upload|refund|mtime|ctime|synchronous|fsync|durab|retry|retri|backoff|attempt|tries|uuid|thread_id"
+    r"|idempot|append(?:fsync|only)|sync=|journal_mode|UNLOGGED|ack\(|touch\(|[Tt]oken|dedup",
     re.IGNORECASE,
 )
+"""What a file must have for a rule of SF1. The others are only parsed."""
 
 
 @dataclass(slots=True)
@@ -154,6 +155,7 @@ def _may_find(text: str) -> bool:
         or "temporalio" in text
         or "dbos" in text
         or _OWN.search(text) is not None
+        or ("except" in text and ("while " in text or "range(" in text))
     )
 
 

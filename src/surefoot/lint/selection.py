@@ -134,7 +134,7 @@ def _from_table(root: Path, said: object) -> Selection:
                 f"{where}: there is no setting {key!r}.{f' Did you mean {close[0]!r}?' if close else ''} There are: {', '.join(_KEYS)}."
             )
     lists = {key: _texts(said[key], f"{where} {key}") for key in _KEYS[:7] if key in said}
-    per_file = tuple(TESTS.items())
+    per_file: tuple[tuple[str, tuple[str, ...]], ...] = tuple(TESTS.items())
     if "per-file-ignores" in said:
         table = said["per-file-ignores"]
         if not isinstance(table, dict):

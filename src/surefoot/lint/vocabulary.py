@@ -440,7 +440,7 @@ class Vocabulary:
         shown = source_name(call.func)
         configured = self._configured(meaning, shown)
         if configured is not None:
-            return None if configured == "harmless" else Act(configured, shown, sends=configured == "change")  # type: ignore[arg-type]
+            return None if configured == "harmless" else Act(configured, shown, sends=configured == "change")
         if meaning.startswith(("surefoot.", "?surefoot", "surefoot(")) or self._names.local(meaning) is not None:
             return self._own(call, function, shown) if not meaning.startswith("surefoot.") else None
         known = (

@@ -251,7 +251,8 @@ def _aliases(function: Function, name: str) -> set[str]:
                 and len(function.assigned[assign.targets[0].id]) == 1
             ) and _path_of(assign.value) in found:
                 found.add(assign.targets[0].id)
-        for loop in (*function.all(ast.For), *function.all(ast.comprehension)):
+        loops: list[ast.For | ast.AsyncFor | ast.comprehension] = [*function.fors(), *function.all(ast.comprehension)]
+        for loop in loops:
             if _iterated(loop.iter) in found:
                 targets = loop.target.elts if isinstance(loop.target, ast.Tuple) else [loop.target]
                 found |= {one.id for one in targets if isinstance(one, ast.Name)}
@@ -306,21 +307,19 @@ def _mutations(look: Look, function: Function, names: set[str], name: str) -> It
             )
         ):
             yield call, name
-    for kind in (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete):
-        for node in function.all(kind):
-            targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else [node.target]  # type: ignore[attr-defined]
-            for target in _flat(targets):
-                if isinstance(target, ast.Subscript | ast.Attribute) and _path_of_target(target) in names:
-                    if isinstance(target, ast.Attribute) and _is_service(function, _path_of_target(target)):
-                        continue
-                    yield node, name
-                elif (
-                    isinstance(node, ast.AugAssign)
-                    and isinstance(target, ast.Name)
-                    and target.id == name
-                    and _adds_to_a_list(look, function, name, node)
-                ):
-                    yield node, name
+    for node, targets in function.assignments():
+        for target in _flat(targets):
+            if isinstance(target, ast.Subscript | ast.Attribute) and _path_of_target(target) in names:
+                if isinstance(target, ast.Attribute) and _is_service(function, _path_of_target(target)):
+                    continue
+                yield node, name
+            elif (
+                isinstance(node, ast.AugAssign)
+                and isinstance(target, ast.Name)
+                and target.id == name
+                and _adds_to_a_list(look, function, name, node)
+            ):
+                yield node, name
 
 
 def _path_of_target(target: ast.Subscript | ast.Attribute) -> str:
@@ -368,17 +367,16 @@ def _is_container(look: Look, function: Function, root: str, name: str, base: as
 def sagas(look: Look) -> Iterator[Hit]:
     seen: set[tuple[int, str]] = set()
     for function in look.module.everything:
-        for kind in (ast.With, ast.AsyncWith):
-            for block in function.all(kind):
-                if not any(
-                    look.meaning(item.context_expr, function) in ("surefoot.saga()", "surefoot.aio.saga()")
-                    for item in block.items
-                ):
-                    continue
-                for node, effect, via in _called_in(look, block, function):
-                    if effect not in look.roles.undone and (id(node), effect.name) not in seen:
-                        seen.add((id(node), effect.name))
-                        yield Hit(node, f"{effect.short_name}()", via)
+        for block in function.withs():
+            if not any(
+                look.meaning(item.context_expr, function) in ("surefoot.saga()", "surefoot.aio.saga()")
+                for item in block.items
+            ):
+                continue
+            for node, effect, via in _called_in(look, block, function):
+                if effect not in look.roles.undone and (id(node), effect.name) not in seen:
+                    seen.add((id(node), effect.name))
+                    yield Hit(node, f"{effect.short_name}()", via)
 
 
 def _called_in(
@@ -389,7 +387,7 @@ def _called_in(
             if node.lineno == block.lineno and node.col_offset <= block.items[-1].context_expr.col_offset:
                 continue
             called = look.names.local(look.meaning(node, function))
-            if called is None or not isinstance(node.ctx, ast.Load):
+            if called is None or not isinstance(getattr(node, "ctx", None), ast.Load):
                 continue
             if look.roles.of.get(called) is Role.EFFECT:
                 yield node, called, ()

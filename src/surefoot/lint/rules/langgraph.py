@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from surefoot.lint.flow import HANDLERS, Look, blocks_of, contains, leaves, walk_block
+from surefoot.lint.flow import Look, blocks_of, contains, leaves, walk_block
 from surefoot.lint.module import Function
 from surefoot.lint.names import last, listed
 from surefoot.lint.roles import Role
@@ -236,18 +236,16 @@ def swallowed_interrupts(look: Look) -> Iterator[Hit]:
         calls = list(interrupts(look, function))
         if not calls:
             continue
-        for kind in HANDLERS:
-            for tried in function.all(kind):
-                if any(contains(part, call) for part in tried.body for call in calls):
-                    yield from _swallowing(look, tried, function)
-        for kind in (ast.With, ast.AsyncWith):
-            for block in function.all(kind):
-                if not any(contains(part, call) for part in block.body for call in calls):
-                    continue
-                for item in block.items:
-                    dropped = {last(one) for one in suppresses(look, item.context_expr, function)}
-                    if dropped & {"Exception", "BaseException", *_RAISED}:
-                        yield Hit(item.context_expr, ast.unparse(item.context_expr))
+        for tried in function.tries():
+            if any(contains(part, call) for part in tried.body for call in calls):
+                yield from _swallowing(look, tried, function)
+        for block in function.withs():
+            if not any(contains(part, call) for part in block.body for call in calls):
+                continue
+            for item in block.items:
+                dropped = {last(one) for one in suppresses(look, item.context_expr, function)}
+                if dropped & {"Exception", "BaseException", *_RAISED}:
+                    yield Hit(item.context_expr, ast.unparse(item.context_expr))
 
 
 def _swallowing(look: Look, tried: ast.Try | ast.TryStar, function: Function) -> Iterator[Hit]:

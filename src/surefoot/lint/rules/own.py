@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from surefoot.lint.flow import HANDLERS, LOOPS, STATE, Look, cleans_up, contains, said_in, walk_block
+from surefoot.lint.flow import LOOPS, STATE, Look, cleans_up, contains, said_in, walk_block
 from surefoot.lint.module import Function, position
 from surefoot.lint.names import last, listed, words
 from surefoot.lint.roles import Role
@@ -281,9 +281,9 @@ def _said_done_before(look: Look, save: ast.Call, function: Function) -> bool:
                 return True
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             shown = source_name(node.value.func)
-            receiver, _, name = shown.rpartition(".")
+            receiver, _, verb = shown.rpartition(".")
             if (
-                name in ("add", "append", "extend", "update")
+                verb in ("add", "append", "extend", "update")
                 and (set(words(receiver.rpartition(".")[2])) | _index_words(node.value)) & DONE
             ):
                 return True
@@ -515,7 +515,7 @@ def coarse_checkpoint(look: Look) -> Iterator[Hit]:
     if look.module.packages & _TRAINING:
         return
     for function in look.module.everything:
-        for loop in (*function.all(ast.For), *function.all(ast.AsyncFor), *function.all(ast.While)):
+        for loop in function.loops():
             saves = [
                 call
                 for call in look.module.inside(loop, function, ast.Call)
@@ -535,13 +535,15 @@ def _saves(look: Look, call: ast.Call, function: Function) -> bool:
         and bool(set(words(helper.short_name)) & (_SAVED | {"save", "persist"}))
         and any(
             is_save(look, one, helper)
-            or (look.vocabulary.act(one, helper) is not None and look.vocabulary.act(one, helper).kind == "change")  # type: ignore[union-attr]
+            or ((act := look.vocabulary.act(one, helper)) is not None and act.kind == "change")
             for one in helper.all(ast.Call)
         )
     )
 
 
-def _seldom(look: Look, loop: ast.stmt, saves: list[ast.Call], function: Function) -> Hit | None:
+def _seldom(
+    look: Look, loop: ast.For | ast.AsyncFor | ast.While, saves: list[ast.Call], function: Function
+) -> Hit | None:
     conditions: list[tuple[ast.Call, ast.If]] = []
     for save in saves:
         around = [
@@ -560,7 +562,7 @@ def _seldom(look: Look, loop: ast.stmt, saves: list[ast.Call], function: Functio
             continue
         conditions.append((save, seldom))
     for save, condition in conditions:
-        for part in loop.body:  # type: ignore[attr-defined]
+        for part in loop.body:
             for call, _act in effects_in(look, part, function):
                 if (
                     contains(condition, call)
@@ -573,10 +575,10 @@ def _seldom(look: Look, loop: ast.stmt, saves: list[ast.Call], function: Functio
     return None
 
 
-def _turned_back(look: Look, save: ast.Call, loop: ast.stmt) -> ast.If | None:
+def _turned_back(look: Look, save: ast.Call, loop: ast.For | ast.AsyncFor | ast.While) -> ast.If | None:
     """`if count % 50: continue` before the save."""
     statement = look.module.statement(save)
-    block: list[ast.stmt] = loop.body  # type: ignore[attr-defined]
+    block = loop.body
     if statement not in block:
         return None
     for one in block[: block.index(statement)]:
@@ -763,8 +765,8 @@ def _saves_itself(method: Function) -> bool:
     )
 
 
-def _attribute_given_away(look: Look, methods: object, name: str) -> bool:
-    for method in methods:  # type: ignore[attr-defined]
+def _attribute_given_away(look: Look, methods: Iterable[Function], name: str) -> bool:
+    for method in methods:
         for call in method.all(ast.Call):
             if look.is_log(call, method) or look.meaning(call.func, method) in ("len", "print", "str", "bool"):
                 continue
@@ -857,9 +859,9 @@ def _remembers(look: Look, name: str, function: Function) -> bool:
         for call in function.all(ast.Call)
     ) or any(
         isinstance(target, ast.Subscript) and ast.unparse(target.value) == name
-        for kind in (ast.Assign, ast.AugAssign)
-        for node in function.all(kind)
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])  # type: ignore[attr-defined]
+        for node, targets in function.assignments()
+        if not isinstance(node, ast.Delete)
+        for target in targets
     )
     if not (asks and notes):
         return False
@@ -1072,9 +1074,8 @@ _STATE_NOUNS = STATE | {"completed", "done", "processed", "ledger"}
 
 def start_fresh(look: Look) -> Iterator[Hit]:
     for function in look.module.everything:
-        for kind in HANDLERS:
-            for tried in function.all(kind):
-                yield from _start_fresh(look, tried, function)
+        for tried in function.tries():
+            yield from _start_fresh(look, tried, function)
         for block in function.all(ast.With):
             for item in block.items:
                 dropped = _suppressed(look, item.context_expr, function)
@@ -1790,21 +1791,19 @@ def _is_atomic(look: Look, function: Function) -> bool:
 
 def save_error_swallowed(look: Look) -> Iterator[Hit]:
     for function in look.module.everything:
-        for kind in HANDLERS:
-            for tried in function.all(kind):
-                if not _tries_to_save(look, tried.body, function):
-                    continue
-                for handler in tried.handlers:
-                    if _goes_on(look, handler, tried, function):
-                        yield Hit(handler, "")
-                        break
-        for kind in (ast.With, ast.AsyncWith):
-            for block in function.all(kind):
-                for item in block.items:
-                    if _suppressed(look, item.context_expr, function) - {"FileExistsError"} and _tries_to_save(
-                        look, block.body, function
-                    ):
-                        yield Hit(item.context_expr, "")
+        for tried in function.tries():
+            if not _tries_to_save(look, tried.body, function):
+                continue
+            for handler in tried.handlers:
+                if _goes_on(look, handler, tried, function):
+                    yield Hit(handler, "")
+                    break
+        for block in function.withs():
+            for item in block.items:
+                if _suppressed(look, item.context_expr, function) - {"FileExistsError"} and _tries_to_save(
+                    look, block.body, function
+                ):
+                    yield Hit(item.context_expr, "")
 
 
 def _tries_to_save(look: Look, body: list[ast.stmt], function: Function) -> bool:
@@ -1911,7 +1910,7 @@ def durability_off(look: Look) -> Iterator[Hit]:
                     and _is_off(str(key.value).lower(), value.value)
                     and not in_memory
                 ):
-                    yield Hit(value, f"{key.value} = {value.value}")
+                    yield Hit(value, f"{key.value!s} = {value.value!s}")
         for call in function.all(ast.Call):
             yield from _switched_off(look, call, function)
 
@@ -1943,16 +1942,16 @@ def _switched_off(look: Look, call: ast.Call, function: Function) -> Iterator[Hi
     name = last(source_name(call.func))
     given = [one.value if isinstance(one, ast.Constant) else None for one in call.args]
     if name == "config_set" and len(given) == 2 and given in (["appendfsync", "no"], ["appendonly", "no"]):
-        yield Hit(call, f"{given[0]} {given[1]}")
+        yield Hit(call, f"{given[0]!s} {given[1]!s}")
     elif look.meaning(call.func, function) in ("lmdb.open", "lmdb.Environment") or name == "WriteConcern":
         for one in call.keywords:
             if isinstance(one.value, ast.Constant) and (
                 (one.arg == "sync" and one.value.value is False)
                 or (one.arg == "w" and one.value.value == 0 and not isinstance(one.value.value, bool))
             ):
-                yield Hit(call, f"{one.arg}={one.value.value}")
+                yield Hit(call, f"{one.arg}={one.value.value!s}")
     elif name in ("pragma", "set_pragma") and len(given) == 2 and _is_off(str(given[0]).lower(), given[1]):
-        yield Hit(call, f"{given[0]} = {given[1]}")
+        yield Hit(call, f"{given[0]!s} = {given[1]!s}")
 
 
 # --- SF112 -----------------------------------------------------------------------------------------

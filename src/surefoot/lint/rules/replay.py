@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from surefoot.lint.flow import HANDLERS, LOOPS, Look, contains, walk_block
+from surefoot.lint.flow import LOOPS, Look, contains, walk_block
 from surefoot.lint.module import Function
 from surefoot.lint.names import last, listed
 from surefoot.lint.roles import Reached, Role
@@ -214,11 +214,9 @@ def memory(look: Look) -> Iterator[Hit]:
 
 def _remembered(look: Look, at: Reached) -> Iterator[Hit]:
     function = at.function
-    for kind in (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete):
-        for node in function.all(kind):
-            targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else [node.target]  # type: ignore[attr-defined]
-            for target in targets:
-                yield from (Hit(node, name, at.via) for name in _outside_names(look, target, function))
+    for node, targets in function.assignments():
+        for target in targets:
+            yield from (Hit(node, name, at.via) for name in _outside_names(look, target, function))
     for call in function.all(ast.Call):
         meaning = look.meaning(call.func, function)
         if isinstance(call.func, ast.Attribute) and call.func.attr in _MUTATORS:
@@ -324,15 +322,14 @@ def _is_outside(look: Look, name: str, function: Function, *, containers: bool) 
 def unordered(look: Look) -> Iterator[Hit]:
     for one in reached(look):
         function = one.function
-        for loop in (*function.all(ast.For), *function.all(ast.AsyncFor)):
+        for loop in function.fors():
             if is_unordered(look, loop.iter, function) and any(of_run(look, part, function) for part in loop.body):
                 yield Hit(loop.iter, ast.unparse(loop.iter), one.via)
-        for kind in (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp):
-            for comp in function.all(kind):
-                if any(is_unordered(look, gen.iter, function) for gen in comp.generators) and _comp_asks(
-                    look, comp, function
-                ):  # type: ignore[attr-defined]
-                    yield Hit(comp, ast.unparse(comp.generators[0].iter), one.via)  # type: ignore[attr-defined]
+        for comp in function.comprehensions():
+            if any(is_unordered(look, gen.iter, function) for gen in comp.generators) and _comp_asks(
+                look, comp, function
+            ):
+                yield Hit(comp, ast.unparse(comp.generators[0].iter), one.via)
         yield from _given_unordered(look, function, one.via)
 
 
@@ -504,18 +501,16 @@ def _unordered_name(look: Look, name: str, function: Function, depth: int) -> bo
 def swallowed(look: Look) -> Iterator[Hit]:
     for one in reached(look):
         function = one.function
-        for kind in HANDLERS:
-            for tried in function.all(kind):
-                if not any(of_run(look, part, function) for part in tried.body):
-                    continue
-                yield from _swallowing(look, tried, function, one.via)
-        for kind in (ast.With, ast.AsyncWith):
-            for block in function.all(kind):
-                for item in block.items:
-                    if suppresses(look, item.context_expr, function) & {"BaseException"} and any(
-                        of_run(look, part, function) for part in block.body
-                    ):
-                        yield Hit(item.context_expr, "suppress(BaseException)", one.via)
+        for tried in function.tries():
+            if not any(of_run(look, part, function) for part in tried.body):
+                continue
+            yield from _swallowing(look, tried, function, one.via)
+        for block in function.withs():
+            for item in block.items:
+                if suppresses(look, item.context_expr, function) & {"BaseException"} and any(
+                    of_run(look, part, function) for part in block.body
+                ):
+                    yield Hit(item.context_expr, "suppress(BaseException)", one.via)
 
 
 def _swallowing(look: Look, tried: ast.Try | ast.TryStar, function: Function, via: tuple[str, ...]) -> Iterator[Hit]:
@@ -578,7 +573,7 @@ def _coloured(look: Look, at: Reached, *, in_async: bool) -> Iterator[Hit]:
                 and look.roles.of.get(called) in (Role.STEP, Role.EFFECT, Role.WORKFLOW)
                 and called.is_async
             ):
-                if not function.is_async and not in_async and not _is_returned(look, call, function):
+                if not function.is_async and not in_async:
                     yield Hit(call, f"{source_name(call.func)}() is async", at.via)
                 elif function.is_async and _is_forgotten(look, call, function):
                     yield Hit(call, f"{source_name(call.func)}() is not awaited", at.via)
@@ -598,18 +593,6 @@ def _coloured(look: Look, at: Reached, *, in_async: bool) -> Iterator[Hit]:
                 yield Hit(
                     item.context_expr, f"`with {source_name(item.context_expr)}()` instead of `async with`", at.via
                 )
-    if not in_async:
-        return
-    for other in function.all(ast.Await):
-        if isinstance(other.value, ast.Call):
-            meaning = look.meaning(other.value.func, function)
-            called = look.names.local(meaning)
-            if called is not None and look.roles.of.get(called) in (Role.STEP, Role.EFFECT) and False:
-                yield Hit(other, source_name(other.value.func), at.via)
-
-
-def _is_returned(look: Look, call: ast.Call, function: Function) -> bool:
-    return isinstance(look.module.parents.get(call), ast.Return | ast.Lambda) and bool(function.outer) and False
 
 
 def _is_forgotten(look: Look, call: ast.Call, function: Function) -> bool:

@@ -115,6 +115,7 @@ class Bench:
                 ("lone step", ("async_step",), self._lone_step),
                 ("agent turn", ("agent_turn",), self._agent_turn),
                 ("starts", ("w5_import", "w5_help", "w5_rss"), self._starts),
+                ("lint", ("lint",), self._lint),
                 ("seals", ("seals",), self._seals),
                 ("looks", ("verify_large", "verify_small", "open_large", "open_many"), self._looks),
                 (
@@ -243,6 +244,12 @@ class Bench:
             figures = self._trust("seals", folder)
         self.samples["seals"].append(figures["ratio"])
         self.rates["seals_cpu_us"].append(figures["cpu_us"])
+
+    def _lint(self) -> None:
+        with self._fresh() as folder:
+            figures = self._work("lint", folder, module="bench.reading")
+        self.samples["lint"].append(figures["rate"])
+        self.rates["lint_parsing"].append(figures["ratio"])
 
     def _looks(self) -> None:
         for name, folder in (("large", self._large), ("small", self._many)):

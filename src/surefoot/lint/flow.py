@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from surefoot.lint.module import Function, Module, position
+from surefoot.lint.module import CHILDREN, Function, Module, position
 from surefoot.lint.names import Names, last, listed, words
 from surefoot.lint.roles import Roles
 from surefoot.lint.vocabulary import CLEANUP, Act, Vocabulary, is_chance, is_clock, source_name
@@ -476,10 +476,17 @@ def _walk_block(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
     while stack:
         node = stack.pop()
         yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            stack.extend(ast.iter_child_nodes(node))
+        if node.__class__ in _CLOSED:
+            continue
+        for name in CHILDREN[node.__class__]:
+            value = getattr(node, name)
+            if value.__class__ is list:
+                stack.extend(child for child in value if child is not None)
+            elif value is not None:
+                stack.append(value)
 
 
+_CLOSED = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda))
 walk_block = _walk_block
 
 

@@ -20,15 +20,15 @@ _NO_CHILDREN = frozenset(
     ("ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment", "level", "module", "is_async", "conversion",
      "type_params", "asname", "returns", "annotation", "type_ignores", "simple", "names", "rest", "kwd_attrs", "str"),
 )  # fmt: skip
-_FIELDS = {
+CHILDREN = {
     cls: tuple(name for name in cls._fields if name not in _NO_CHILDREN)
     for cls in vars(ast).values()
     if isinstance(cls, type) and issubclass(cls, ast.AST)
 }
-_FIELDS[ast.Constant] = _FIELDS[ast.MatchSingleton] = ()
+CHILDREN[ast.Constant] = CHILDREN[ast.MatchSingleton] = ()
 for _named in (ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.alias):
-    _FIELDS[_named] = tuple(name for name in _FIELDS[_named] if name != "name")
-_FIELDS[ast.arguments] = ("defaults", "kw_defaults")
+    CHILDREN[_named] = tuple(name for name in CHILDREN[_named] if name != "name")
+CHILDREN[ast.arguments] = ("defaults", "kw_defaults")
 
 
 @dataclass(eq=False, slots=True)
@@ -51,6 +51,7 @@ class Function:
     owner: Class | None = None
     outer: Function | None = None
     nodes: dict[type[ast.AST], list[ast.AST]] = field(default_factory=lambda: defaultdict(list))
+    ordered: set[type[ast.AST]] = field(default_factory=set)
     params: dict[str, ast.expr | None] = field(default_factory=dict)
     imports: dict[str, str] = field(default_factory=dict)
     assigned: dict[str, list[ast.expr | None]] = field(default_factory=lambda: defaultdict(list))
@@ -72,9 +73,12 @@ class Function:
         return [] if isinstance(self.node, ast.Module) else self.node.decorator_list
 
     def all(self, kind: type[N]) -> list[N]:
-        """Its own nodes of a kind, in the order of the text."""
+        """Its own nodes of a kind, in the order of the text. The list is not the caller's to change."""
         found: list[N] = self.nodes.get(kind, [])  # type: ignore[assignment]
-        return sorted(found, key=position)
+        if kind not in self.ordered:
+            self.ordered.add(kind)
+            found.sort(key=position)
+        return found
 
     def tries(self) -> list[ast.Try | ast.TryStar]:
         return [*self.all(ast.Try), *self.all(ast.TryStar)]
@@ -189,7 +193,7 @@ class _Walk:
             special = _SPECIAL.get(kind)
             if special is not None and special(self, node, function, owner):
                 continue
-            for name in _FIELDS[kind]:
+            for name in CHILDREN[kind]:
                 value = getattr(node, name)
                 if value.__class__ is list:
                     for child in value:

@@ -199,6 +199,9 @@ def files(paths: Sequence[str], selection: Selection) -> Files:
 
 
 def _below(folder: Path, selection: Selection, found: Files) -> Iterator[Path]:
+    if _left_out(folder, selection):
+        selection = replace(selection, exclude=())  # Whoever names a folder wants to see it.
+
     def closed(error: OSError) -> None:
         found.closed.append(Path(error.filename))
 

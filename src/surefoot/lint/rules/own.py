@@ -35,6 +35,7 @@ _SAVING = listed(
     "serialize saves"
 )
 _SAVED = STATE | {"done", "sent", "processed", "ledger", "journal"}
+_ANY_DONE = re.compile("|".join(sorted(DONE)) + r"|ack|delete_message", re.IGNORECASE)
 _KEEPS = listed("save commit flush persist put store update upsert asave write set")
 """Whatever they are called on: right after `job.status = "done"` they make it last."""
 _CACHE = listed(
@@ -94,6 +95,8 @@ def _deeper(look: Look, call: ast.Call, function: Function, depth: int) -> Itera
 
 
 def done_before_effect(look: Look) -> Iterator[Hit]:
+    if not _ANY_DONE.search(look.module.text):
+        return
     for function in look.module.functions:
         if set(words(function.short_name)) & DONE and words(function.short_name)[0] in (
             "mark",

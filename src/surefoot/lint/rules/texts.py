@@ -16,7 +16,27 @@ if TYPE_CHECKING:
     from surefoot.lint.flow import Look
 
 _WORDS = {
-    "SF1": (),
+    "SF104": ("mtime", "ctime"),
+    "SF105": ("default",),
+    "SF106": ("except", "suppress"),
+    "SF107": ("surefoot", "thread_id", "temporalio", "load", "resume", "restore", "recover"),
+    "SF108": ("dempot", "DEMPOT", "oken", "edup", "equest", "nsert"),
+    "SF110": ("except", "suppress"),
+    "SF111": (
+        "ynchronous",
+        "YNCHRONOUS",
+        "fsync",
+        "FSYNC",
+        "append",
+        "sync=",
+        "ournal_mode",
+        "OURNAL_MODE",
+        "UNLOGGED",
+        "full_page",
+        "innodb_flush",
+        "WriteConcern",
+    ),
+    "SF112": ("retr", "Retr", "backoff", "except", "stamina", "tenacity"),
     "SF2": ("surefoot",),
     "SF3": ("surefoot",),
     "SF4": ("langgraph",),
@@ -26,7 +46,7 @@ _WORDS = {
 
 def rule(code: str, find: Callable[[Look], Iterator[Hit]]) -> Rule:
     """The rule of a code, from the text below."""
-    return Rule(code=code, find=find, words=_WORDS[code[:3]], **_parsed(code))  # type: ignore[arg-type]
+    return Rule(code=code, find=find, words=_WORDS.get(code) or _WORDS.get(code[:3], ()), **_parsed(code))  # type: ignore[arg-type]
 
 
 def _parsed(code: str) -> dict[str, str]:

@@ -243,6 +243,15 @@ def test_statistics_count_by_rule(lint):
     assert lint("--statistics").out.splitlines()[0].split() == ["2", "SF101", "done-before-effect"]
 
 
+def test_a_place_is_counted_in_characters_and_lines_as_python_counts_them(lint):
+    """An editor jumps there. A form feed ends no line, and a letter may be several bytes."""
+    write("x = 1\n\x0c\ndef go(t, x):\n    'é'; t.mark_done(x)\n    send_mail(x)\n")
+
+    (one,) = lint("--json").json["findings"]
+
+    assert (one["line"], one["column"]) == (4, 10)
+
+
 def test_there_is_no_colour_without_a_terminal(lint):
     """Logs are read by programs."""
     write("def \x1b[31m")

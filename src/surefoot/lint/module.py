@@ -136,7 +136,7 @@ class Module:
 
     @cached_property
     def lines(self) -> list[str]:
-        return self.text.splitlines()
+        return self.text.split("\n")  # as Python counts: a form feed ends no line
 
     @cached_property
     def everything(self) -> list[Function]:

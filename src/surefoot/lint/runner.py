@@ -143,7 +143,7 @@ def look_at_text(name: str, text: str, selection: Selection) -> Seen:
     said = ignores(text)
     seen.findings = sorted([*_without_ignored(found, said, name, selection)])
     for one in seen.findings:
-        seen.frames[(name, one.line)] = _frame(lines or text.splitlines(), one)
+        seen.frames[(name, one.line)] = _frame(lines or text.split("\n"), one)
     return seen
 
 
@@ -185,7 +185,7 @@ def _finding(module: Module, rule: Rule, hit: Hit) -> Finding:
     return Finding(
         path=module.path,
         line=line,
-        column=getattr(node, "col_offset", 0) + 1,
+        column=len(module.lines[line - 1].encode()[: getattr(node, "col_offset", 0)].decode(errors="ignore")) + 1,
         code=rule.code,
         end_line=getattr(node, "end_lineno", line) or line,
         message=rule.message(about if len(about) <= 60 else about[:57] + "..."),

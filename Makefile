@@ -2,7 +2,7 @@
 #   make demo    see a run survive kill -9, in about a minute
 #   make quick   the tests for every save: no processes, no servers, a minute or so
 #   make test    every test but the long ones, under fifteen minutes on two cores
-#   make check   lint, format, types, layers
+#   make check   lint, format, types, layers, and `surefoot lint` on ourselves
 #   make bench   measure; writes docs/performance.md, docs/performance.json and the table in README.md
 #   make proof   the long tests with full counts (make proof-NAME: those of one suite)
 #   make chaos   the crash lab, for as long as BUDGET says; writes docs/chaos.json and its parts of docs/proof.md, README.md
@@ -46,6 +46,7 @@ check: $(READY)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/surefoot lint
 
 # A suite is a folder with tests and a requirements.txt: what it needs besides surefoot and pytest. Its packages meet no
 # other suite's. All suites there are: make suites.

@@ -116,6 +116,7 @@ class Bench:
                 ("lone step", ("async_step",), self._lone_step),
                 *((name.replace("_", " "), (name,), partial(self._agent_turn, name)) for name in AGENT_TURNS),
                 ("starts", ("w5_import", "w5_help", "w5_rss"), self._starts),
+                ("lint", ("lint",), self._lint),
                 ("seals", ("seals",), self._seals),
                 ("looks", ("verify_large", "verify_small", "open_large", "open_many"), self._looks),
                 (
@@ -244,6 +245,12 @@ class Bench:
             figures = self._trust("seals", folder)
         self.samples["seals"].append(figures["ratio"])
         self.rates["seals_cpu_us"].append(figures["cpu_us"])
+
+    def _lint(self) -> None:
+        with self._fresh() as folder:
+            figures = self._work("lint", folder, module="bench.reading")
+        self.samples["lint"].append(figures["rate"])
+        self.rates["lint_parsing"].append(figures["ratio"])
 
     def _looks(self) -> None:
         for name, folder in (("large", self._large), ("small", self._many)):

@@ -57,6 +57,7 @@ LINES = (
     Line("w5_help", "W5: `surefoot --help`", "× `python -c pass`", 25, None),
     Line("w5_rss", "W5: memory of a small run", "MB", 45, 35),
     Line("async_step", "one async step alone, median", "× a blocking one", 2, 1.6),
+    Line("lint", "`surefoot lint`, all rules, one core", "lines/s", 25_000, 50_000, more_is_better=True),
     Line("agent_turn", "OpenAI Agents: a turn (model step, effect), beyond the SDK's own", "× three writes", 1.5, None),
     Line(
         "pydantic_turn",

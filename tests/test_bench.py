@@ -75,6 +75,15 @@ def test_a_turn_of_an_agent_is_measured_beside_the_same_without_us(name, tmp_pat
     assert figures["writes_ms"] > 0
 
 
+def test_the_linter_is_measured_over_our_own_package_beside_parsing_alone(tmp_path):
+    """Every rule runs: a linter that skips files would be quick."""
+    figures = work("lint", tmp_path, module="bench.reading")
+
+    assert figures["lines"] > 40_000
+    assert figures["rate"] > 0
+    assert figures["ratio"] > 1
+
+
 def test_seals_are_switched_off_for_one_side_only(tmp_path):
     """The side without them must not be the one that is believed; the other has to be the real thing."""
     figures = work("seals", tmp_path, module="bench.trust")

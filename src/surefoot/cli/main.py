@@ -28,6 +28,7 @@ VERBS = {
         "surefoot.cli.preflight:preflight",
         "Which unfinished runs would this code strand?",
     ),
+    "lint": ("surefoot.cli.lint:lint", "What looks wrong in this code? Reads it, never runs it."),
     "crashtest": ("surefoot.testing.crashtest:crashtest", "Kill a workflow at every point, resume it, and compare."),
     "repair": ("surefoot.cli.repair:repair", "Let a damaged run go on from its longest valid prefix."),
     "adopt": ("surefoot.cli.adopt:adopt", "Accept a store that is older than it once was."),

@@ -56,6 +56,11 @@ class Facts(dict[str, Any]):
     """An object for programs. Other modules pass it on; they do not make one."""
 
 
+def of_lint(made: dict[str, Any]) -> Facts:
+    """What the linter found. It lies beside this layer and has no facts of runs, so it makes its objects itself."""
+    return Facts(made)
+
+
 def _of(one: Any, names: str, **made: Any) -> Facts:
     """These fields of an object, in this order; `made`: fields that are not simply attributes of the object."""
     return Facts({name: made[name] if name in made else _plain(getattr(one, name)) for name in names.split()})

@@ -1,0 +1,1 @@
+"""Findings for people, programs, GitHub and code scanners. Nothing here decides."""

@@ -1,0 +1,32 @@
+"""Findings as one object for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from surefoot.lint.output.report import Row
+from surefoot.lint.runner import Seen
+
+
+def facts(seen: Seen, rows: list[Row]) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "findings": [
+            {
+                "code": row.finding.code,
+                "name": row.name,
+                "severity": row.severity,
+                "path": row.finding.path,
+                "line": row.finding.line,
+                "column": row.finding.column,
+                "end_line": row.finding.end_line,
+                "message": row.finding.message,
+                "cure": row.cure,
+                "via": list(row.finding.via),
+                "fingerprint": row.fingerprint,
+            }
+            for row in rows
+        ],
+        "files": seen.files,
+        "unreadable": seen.unreadable,
+    }

@@ -1,0 +1,5 @@
+# expect: SF101
+def fulfil(session, order, warehouse):
+    order.shipped = True
+    session.commit()
+    warehouse.ship_order(order.id)

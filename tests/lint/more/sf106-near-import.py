@@ -1,0 +1,5 @@
+# expect: none
+try:
+    import orjson as json
+except ImportError:
+    json = None

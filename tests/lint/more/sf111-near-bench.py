@@ -1,0 +1,3 @@
+# expect: none
+def bench_inserts(db):
+    db.execute("PRAGMA synchronous=OFF")

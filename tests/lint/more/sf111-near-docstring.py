@@ -1,0 +1,4 @@
+# expect: none
+def open_state(db):
+    """Never PRAGMA synchronous=OFF here."""
+    return db

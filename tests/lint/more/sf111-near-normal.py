@@ -1,0 +1,3 @@
+# expect: none
+def open_state(db):
+    db.execute("PRAGMA synchronous=NORMAL")

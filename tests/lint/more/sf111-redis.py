@@ -1,0 +1,3 @@
+# expect: SF111
+def prepare(r):
+    r.config_set("appendfsync", "no")

@@ -1,0 +1,7 @@
+# expect: SF201
+import time
+import surefoot as sf
+
+@sf.workflow
+def w() -> str:
+    return time.strftime("%Y")

@@ -1,0 +1,13 @@
+# expect: SF210
+import surefoot as sf
+
+@sf.step
+def f(n: str) -> str:
+    return n
+
+@sf.workflow
+def w(n: str) -> str:
+    try:
+        f(n)
+    finally:
+        return "x"

@@ -1,0 +1,13 @@
+# expect: none
+import surefoot as sf
+
+@sf.step
+def f(n: str) -> str:
+    return n
+
+@sf.workflow
+def w(n: str) -> str:
+    try:
+        return f(n)
+    except Exception:
+        return ""

@@ -1,0 +1,6 @@
+# expect: SF301
+import os
+import surefoot as sf
+@sf.step
+def deploy() -> None:
+    os.system("make deploy")

@@ -1,0 +1,6 @@
+# expect: SF302
+import surefoot as sf
+
+@sf.step
+def f(q: str) -> bool:
+    return bool(sf.approve(q))

@@ -1,0 +1,7 @@
+# expect: none
+import surefoot as sf
+
+@sf.step
+def f(d: dict) -> tuple:
+    d["x"] = 1
+    return d, 1

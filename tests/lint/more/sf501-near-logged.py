@@ -1,0 +1,9 @@
+# expect: none
+import time
+from temporalio import workflow
+
+@workflow.defn
+class W:
+    @workflow.run
+    async def run(self) -> None:
+        workflow.logger.info("at %s", time.time())

@@ -21,7 +21,7 @@ from surefoot.core.timer import MICROS
 from surefoot.engine.process import bell, journal
 from surefoot.engine.process.clock import Clock
 from surefoot.engine.upkeep.verification import Flaw, Verification, Watch, aside
-from surefoot.errors import Damaged, SchemaMismatch
+from surefoot.errors import Damaged, MovedAway, SchemaMismatch
 from surefoot.store.contract import Head, Index, Rewrite, RunQuery, Store, Upkeep
 
 _PAGE: Final = 1000
@@ -63,6 +63,8 @@ def candidates(
         except (Damaged, SchemaMismatch) as error:
             yield Refusal(run, error.summary)
             continue
+        except MovedAway:
+            continue  # what is left of it says where it is
         if found is None:
             continue
         state, head = found

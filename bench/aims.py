@@ -92,6 +92,7 @@ LINES = (
         5,
         2,
     ),
+    Line("moved", "`surefoot copy` from SQLite to PostgreSQL", "× read the rows, raw COPY", None, 0.5, more_is_better=True),
     Line("listing_sqlite", "`surefoot runs` with 100,000 runs in SQLite, beyond the start of Python", "ms", 50, 10),
     Line("listing_postgres", "the same in PostgreSQL", "ms", 50, 10),
     Line("idle_postgres_cpu", "idle worker, 10,000 runs asleep or waiting in PostgreSQL: CPU", "% of a core", 5, None),

@@ -24,10 +24,14 @@ _MOST_LISTED = 50
 @click.command()
 @click.argument("run_ids", metavar="[ID]...", nargs=-1)
 @click.option("--from", "source", metavar="URL", required=True, help="The store that they are in.")
-@click.option("--to", "target", metavar="URL", required=True, help="The store that they move to. Made, if it is missing.")
+@click.option(
+    "--to", "target", metavar="URL", required=True, help="The store that they move to. Made, if it is missing."
+)
 @click.option("--checkpoint", "checkpoints", metavar="NAME", multiple=True, help="A checkpoint to move.")
 @click.option("--thread", "threads", metavar="THREAD", multiple=True, help="A thread of an adapter to move.")
-@click.option("--back", is_flag=True, help="Give up a move that did not end: what has not arrived goes on where it was.")
+@click.option(
+    "--back", is_flag=True, help="Give up a move that did not end: what has not arrived goes on where it was."
+)
 @click.option("--yes", is_flag=True, help="Do it. Without this it asks, or only says what it would do.")
 @operator
 def copy(
@@ -116,10 +120,14 @@ def _tell(settings: Settings, found: Sequence[Outcome], source: str, target: str
         if len(going) > len(rows):
             output.say(f"… and {many(len(going) - len(rows), 'other')}")
     for one in staying:
-        output.tell(text.visible(f"stays: {one.why if called(one.name) in one.why else f'{called(one.name)}: {one.why}'}"))
+        output.tell(
+            text.visible(f"stays: {one.why if called(one.name) in one.why else f'{called(one.name)}: {one.why}'}")
+        )
     what = f"{many(len(going), 'journal')} with {many(sum(one.entries for one in going), 'entry')}"
     what += f"; {len(gone):,} had moved before" if gone else ""
-    output.say(f"{what}: moved to {shown(target)}." if done else f"{what} would move. Nothing was changed; --yes does it.")
+    output.say(
+        f"{what}: moved to {shown(target)}." if done else f"{what} would move. Nothing was changed; --yes does it."
+    )
 
 
 def _code(found: Sequence[Outcome]) -> int:

@@ -285,4 +285,6 @@ def journal_of(checkpoint: str) -> str:
 def unknown_to(records: Iterable[Record], adopted: str) -> bool:
     """Whether none of these sound generations was saved after the store was adopted."""
     entries = (from_record(record) for record in records)
-    return not any(isinstance(one, GenerationSaved) and one.watch.get(_STORE) == {"adopted": adopted} for one in entries)
+    return not any(
+        isinstance(one, GenerationSaved) and one.watch.get(_STORE) == {"adopted": adopted} for one in entries
+    )

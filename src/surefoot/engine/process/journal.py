@@ -40,13 +40,13 @@ from surefoot.core.parts import Cut, expand
 from surefoot.core.readiness import LEFT_BEHIND, MOVING, Standing, moved
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, to_body, verify
 from surefoot.core.state import NO_PROGRESS, RunState, status_after
-from surefoot.store.departed import moved_away
 from surefoot.engine.process import bell
 from surefoot.engine.process.clock import Clock
 from surefoot.engine.process.commit import Committer, Packed, Ticket
 from surefoot.engine.process.whereabouts import in_its_store
 from surefoot.errors import Fenced, JournalCorrupt, Outdated, SchemaMismatch, StoreUnavailable, ValueRejected
 from surefoot.store.contract import Extend, Head, IndexRow, Journals, Readable, Store, Stored
+from surefoot.store.departed import moved_away
 
 
 @in_its_store

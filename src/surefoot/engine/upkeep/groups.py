@@ -45,7 +45,9 @@ def _ties(store: Store) -> Iterator[tuple[str, str]]:
         after = page[-1][0]
         for _, record in page:
             if record.kind == _CREATED or (record.kind in _STEPS and b"child#" in record.body):
-                with suppress(SurefootError, ValueError, TypeError):  # what is damaged is found, and refused, when it is read
+                with suppress(
+                    SurefootError, ValueError, TypeError
+                ):  # what is damaged is found, and refused, when it is read
                     yield from ((record.run, other) for other in _named(store, record))
 
 

@@ -30,6 +30,7 @@ from surefoot.engine.upkeep.parcels import Parcel
 from surefoot.engine.upkeep.verification import PartsSeen, called
 from surefoot.errors import Damaged, SchemaMismatch, StoreNotDurable, UsageError
 from surefoot.store.contract import Extend, Head, IndexRow, Rewrite, Store, Stored
+from surefoot.store.departed import left_of
 from surefoot.store.open import address
 
 _TOGETHER: Final = 64
@@ -253,7 +254,7 @@ class Mover:
         made = [self._leaving(group[0]) for group in single]
         items = [Extend(one.name, one.found, [record], row) for one, record, row in made]
         written = bell.append_each(self._from.store, items)
-        for group, (parcel, record, _), is_written in zip(single, made, written, strict=True):
+        for (parcel, record, _), is_written in zip(made, written, strict=True):
             if is_written:
                 left.append([_fenced(parcel, record)])
             else:
@@ -291,7 +292,9 @@ class Mover:
             labels=created.labels,
         )  # fmt: skip
 
-    def _said(self, parcel: Parcel, entry: RunLeft | RunMoved, *, behind: Head | None, to: Store | None = None) -> Record:
+    def _said(
+        self, parcel: Parcel, entry: RunLeft | RunMoved, *, behind: Head | None, to: Store | None = None
+    ) -> Record:
         store = to or self._from.store
         sealer, at = Sealer(store.id, parcel.name), self._from.clock.now()
         if behind is None:
@@ -335,7 +338,7 @@ class Mover:
         last = Head(records[-1].seq, records[-1].seal) if records else None
         records.append(self._said(parcel, word, behind=last, to=target))
         cuts = parcels.carried(source, parcel.needed, self._there)
-        row = parcels.row_of(parcel.name, records)
+        row = parcels.row_of(parcel.name, records) if parcel.row is None else replace(parcel.row, seq=len(records))
         item = Rewrite(parcel.name, there.head, 0, records, row, cuts, archive=False)
         return Sent(parcel, records, {name for cut in cuts for name in cut.leaves}), item
 
@@ -382,10 +385,7 @@ class Mover:
 
 def _fenced(parcel: Parcel, record: Record) -> Parcel:
     """The parcel after the word that it leaves was written."""
-    entry = from_record(record)
-    if not isinstance(entry, RunLeft):
-        raise AssertionError(entry)
-    return replace(parcel, found=Head(record.seq, record.seal), left=entry)
+    return replace(parcel, found=Head(record.seq, record.seal), left=left_of([record]))
 
 
 def _moved(parcel: Parcel) -> Moved:

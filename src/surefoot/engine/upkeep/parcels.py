@@ -35,7 +35,7 @@ _NO_REFERENCE: Final = Reference(0, bytes(32), b"")
 class Carried(Cut, frozen=True):
     """Parts as another store has them. They are not made again from their contents."""
 
-    stored: dict[bytes, Part] = {}
+    stored: dict[bytes, Part] = {}  # noqa: RUF012 - msgspec copies it
 
     def part(self, name: bytes) -> Part:
         return self.stored[name]
@@ -59,6 +59,8 @@ class Parcel(Struct, frozen=True):
     """What says that it moves, if somebody has begun that."""
     status: str = ""
     """How the run stands; empty: it is no run."""
+    row: IndexRow | None = None
+    """Its row of the list of runs before anything says that it moves. None: it is no run, or an earlier call said it."""
 
     @property
     def head(self) -> Head:
@@ -102,7 +104,8 @@ def read(store: Store, name: str, stored: Stored, parts: PartsSeen) -> Parcel:
     left = last if isinstance(last, RunLeft) else None
     records = stored.records if left is None else stored.records[:-1]
     status = "" if state is None else state.status if left is None else left.status
-    return Parcel(name, records, head, [one for _, one in needed], tuple(came), state, left, status)
+    row = None if state is None or left is not None else journal.index_row(state)
+    return Parcel(name, records, head, [one for _, one in needed], tuple(came), state, left, status, row)
 
 
 def _nothing(name: str) -> JournalCorrupt:
@@ -166,7 +169,9 @@ def objection(runtime: Runtime, parcel: Parcel) -> str:
         return ""
     if (checkpoint := checkpoint_of(name)) is not None:
         lost = unknown_to(parcel.records, adopted)
-        return f"the store was adopted since checkpoint {checkpoint} was saved: load it and save it first" if lost else ""
+        return (
+            f"the store was adopted since checkpoint {checkpoint} was saved: load it and save it first" if lost else ""
+        )
     lost = name.startswith(threads.PREFIX) and threads.unknown_to(parcel.records, adopted)
     return "the store was adopted since it was saved: go on with its graph there first" if lost else ""
 

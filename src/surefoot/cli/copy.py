@@ -97,10 +97,10 @@ def _wanted(here: Runtime, runs: Sequence[str], checkpoints: Sequence[str], thre
 
 
 def _shown(settings: Settings, mover: Mover, groups: list[list[str]], *, back: bool) -> list[Outcome]:
+    """What would become of each; of moves that are to be given up, only those that have begun."""
     with progress.bar(settings) as bar:
-        doing = "looking"
-        found = list(mover.preview(groups, lambda done, of: bar(doing, done, of)))
-    return [one for one in found if not back or getattr(one, "status", "") == "moved"] if back else found
+        found = list(mover.preview(groups, lambda done, of: bar("looking", done, of)))
+    return [one for one in found if not back or getattr(one, "began", False)]
 
 
 def _tell(settings: Settings, found: Sequence[Outcome], source: str, target: str, *, done: bool) -> None:

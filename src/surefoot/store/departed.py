@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from surefoot.core.cure import command
 from surefoot.core.entry import KIND_OF, RunLeft, RunMoved
 from surefoot.core.seal import Record, from_record
 from surefoot.core.visible import visible
@@ -26,7 +27,7 @@ def moved_away(what: str, entry: RunLeft, at: int, here: str, *, is_done: bool) 
     else:
         told = (
             f"{visible(what)} is being moved from {here} to {entry.url} (since {day}), and stands still until that has "
-            f"ended: surefoot copy --from {here} --to {entry.url}"
+            f"ended: {command('copy', from_=here, to=entry.url)}"
         )
     return MovedAway(told, store=entry.url)
 

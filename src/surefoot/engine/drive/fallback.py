@@ -174,7 +174,7 @@ def survey(store: Store, run: str, valid: int | None = None) -> Survey:
             f"run {run}: its journal is damaged, and it moves to another store, or has moved there. It does not go on "
             "here. Nothing was changed.",
             run_id=run,
-            cures=(Advice("go on", "with `surefoot copy`, if the other store does not have it yet"),),
+            cures=(Advice("look", "whether the other store has it: the end of its journal names that store"),),
         )
     if not kept:
         raise JournalCorrupt(

@@ -48,6 +48,8 @@ class Moved(Struct, frozen=True):
     entries: int
     status: str = ""
     """How the run stands; empty: it is no run."""
+    began: bool = False
+    """Whether the source says already that it moves."""
 
 
 class Stays(Struct, frozen=True):
@@ -389,7 +391,7 @@ def _fenced(parcel: Parcel, record: Record) -> Parcel:
 
 
 def _moved(parcel: Parcel) -> Moved:
-    return Moved(parcel.name, parcel.head.seq, parcel.status)
+    return Moved(parcel.name, parcel.head.seq, parcel.status, parcel.left is not None)
 
 
 def _is_another(parcel: Parcel, there: Stored) -> bool:

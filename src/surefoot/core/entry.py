@@ -247,6 +247,10 @@ class RunPruned(Entry, frozen=True):
     labels: dict[str, str] = {}
     by: str = ""
     note: str = ""
+    archive: str = ""
+    """The URL of the object that holds the run now; empty: what it recorded is gone."""
+    sha256: str = ""
+    """Hex: of that object."""
 
 
 class RunLeft(Entry, frozen=True):

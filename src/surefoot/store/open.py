@@ -103,7 +103,7 @@ def close_all() -> None:
 
 
 def _unknown(scheme: str, url: str) -> UsageError:
-    if scheme == "file":
+    if scheme in ("file", "s3", "gs", "az"):
         return UsageError(f"{url!r} can hold checkpoints, not runs. Use {FORMS}.")
     url = _USER.sub("//***@", url)
     hint = "" if scheme else f" Did you mean sqlite:///{url}?"

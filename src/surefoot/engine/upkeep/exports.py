@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import stat
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
@@ -302,6 +303,16 @@ def read_file(path: str) -> Contents:
         raise NotFound(f"there is no file {path}.") from error
     except OSError as error:
         raise StoreUnavailable(f"{path}: cannot be read: {error.strerror}.") from error
+
+
+def read_bytes(where: str, data: bytes) -> Contents:
+    """The same for a file that came from elsewhere."""
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        file.seek(0)
+        reader = _Reader(where, file)
+        return Contents(reader.file(), reader.records, reader.parts)
 
 
 class _Check:

@@ -72,9 +72,15 @@ def candidates(
             yield _candidate(state, head)
 
 
-def bury(store: Store, clock: Clock, found: Candidate, *, by: str = "", note: str = "") -> Refusal | None:
-    """Replace a run's journal by the tombstone. Refused if the run has changed since it was checked."""
-    record, cuts = Sealer(store.id, found.run).entry(replace(found.tombstone, by=by, note=note), at=clock.now())
+def bury(
+    store: Store, clock: Clock, found: Candidate, *, by: str = "", note: str = "", archive: str = "", sha256: str = ""
+) -> Refusal | None:
+    """Replace a run's journal by the tombstone. Refused if the run has changed since it was checked.
+
+    `archive`, `sha256`: the object that was made of the run, and found whole.
+    """
+    stone = replace(found.tombstone, by=by, note=note, archive=archive, sha256=sha256)
+    record, cuts = Sealer(store.id, found.run).entry(stone, at=clock.now())
     left = RunState(found.run)
     left.fold(record)
     item = Rewrite(found.run, found.head, 0, [record], journal.index_row(left), cuts, archive=False, forget=True)

@@ -193,6 +193,79 @@ def journal_append(store, state, head, entries):
     assert store.append([Extend(state.run, head, records, journal.index_row(state))]) == [None]
 
 
+def test_thread_stays_while_another_process_works_in_the_store(urls, monkeypatch):
+    """It may be about to begin the run of a task, which the thread would not find in its new store."""
+    from surefoot.store.contract import WorkerSeen
+
+    a, b, _ = urls
+    moves.fill(a)
+    store = open_store(a, create=False)
+    monkeypatch.setattr(type(store), "workers", lambda _: [WorkerSeen("f" * 32, "elsewhere", 7, 1)])
+
+    outcomes = {one.name.split("\x1f")[-1]: one for one in moves.move(a, b)}
+
+    assert "process 7 on host elsewhere" in outcomes["chat"].why
+    assert isinstance(outcomes["night"], Moved)
+
+
+def begin_child(a):
+    """A worker took the parent up, which began a child, and let it go."""
+    from surefoot.core.entry import RunCreated
+
+    store = open_store(a, create=False)
+    record, _ = journal.Sealer(store.id, "late").entry(
+        RunCreated("mail", journal.Raw(b"[]"), "d",
+                   child_of="order"), at=1,
+    )  # fmt: skip
+    assert store.append([Extend("late", None, [record])]) == [None]
+
+
+def test_child_that_was_begun_after_the_look_holds_its_parent(urls):
+    """At the target the parent would not find it, and begin it again."""
+    a, b, _ = urls
+    moves.fill(a)
+    one = mover(a, b)
+    found = one.groups(["order"])
+    begin_child(a)
+
+    outcomes = list(one.move(found))
+
+    assert all(isinstance(each, Stays) for each in outcomes)
+    assert moves.where("order", b) == []
+    assert {each.name for each in mover(a, b).move(mover(a, b).groups(["order"])) if isinstance(each, Moved)} == {
+        "order", "order-mail", "late",
+    }  # fmt: skip
+
+
+def test_child_in_a_third_store_holds_its_parent(urls):
+    """Somebody moved the child alone, before it was known whose it is."""
+    a, b, c = urls
+    moves.fill(a)
+    alone = mover(a, c)
+    assert alone.groups()
+    assert [type(one) for one in alone.move([["order-mail"]])] == [Moved]
+
+    outcomes = list(mover(a, b).move([["order"]]))
+
+    assert "which is another store" in outcomes[0].why
+    assert moves.where("order", a) == [a]
+
+
+def test_source_is_not_emptied_if_the_target_lost_something_since(urls):
+    """The call was killed after the run had arrived, and the target was damaged before the next one."""
+    a, b, _ = urls
+    moves.fill(a)
+    begin_to_move(a, b, "done", arrive=True)
+    store = open_store(b, create=False)
+    whole = store._journals["done"]
+    store._journals["done"] = [*whole[:1], replaced(whole[1]), *whole[2:]]
+
+    with pytest.raises(sf.StoreNotDurable, match="does not give back"):
+        list(mover(a, b).move([["done"]]))
+
+    assert moves.histories("done", a) == 1
+
+
 def test_damaged_run_stays_and_the_others_move(urls):
     a, b, _ = urls
     moves.fill(a)

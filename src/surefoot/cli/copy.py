@@ -71,12 +71,12 @@ def _there(target: str) -> Runtime:
     """The target to compare with. One that does not exist yet is empty."""
     from surefoot.engine.process import config
     from surefoot.engine.process.runtime import Runtime
-    from surefoot.store.memory import MemoryStore
+    from surefoot.store.open import open_store
 
     try:
         return config.runtime(target, create=False)
     except NotFound:
-        return Runtime(MemoryStore(f"memory:{target}"))
+        return Runtime(open_store("memory:an empty target", create=True))
 
 
 def _wanted(here: Runtime, runs: Sequence[str], checkpoints: Sequence[str], threads: Sequence[str]) -> list[str]:

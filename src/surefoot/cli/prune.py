@@ -57,7 +57,7 @@ def prune(
         going = [one for one, refusal in zip(going, refused, strict=True) if refusal is None]
         with progress.journals(settings, "looking for parts that nobody needs") as watch:
             swept = tombstones.sweep(store, watch=watch)
-        damaged = damaged or bool(swept.flaws)
+        damaged = damaged or bool(swept.flaws) or any(one.damaged for one in left)
     if settings.json:
         output.say_json(facts.pruning(going, left, swept, operators.where(settings)))
     else:
@@ -79,7 +79,7 @@ def _archived(
         try:
             kept = archive.keep(store, one)
         except Damaged as error:
-            done.append(Refusal(one.run, error.summary))
+            done.append(Refusal(one.run, error.summary, damaged=True))
         else:
             done.append(bury(one, archive=kept.url, sha256=kept.sha256))
     return done

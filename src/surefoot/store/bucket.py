@@ -10,7 +10,6 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
@@ -202,6 +201,8 @@ class Bucket:
         return flaws
 
     def _probe_race(self, key: str) -> list[str]:
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(_RACERS) as racers:
             won = sum(map(bool, racers.map(lambda number: self.create(key, b"%d" % number), range(_RACERS))))
         return [] if won == 1 else [f"{won} of {_RACERS} that created one object at once were told that they did"]

@@ -46,7 +46,9 @@ def program(name: str) -> str:
 @contextmanager
 def _serving(command: list[str], folder: Path, url: str) -> Iterator[str]:
     with (folder / "log").open("ab") as log:
-        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env={**os.environ, **KEYS})
+        # Without keys of its own a server takes those of anybody.
+        env = {name: value for name, value in os.environ.items() if name not in KEYS}
+        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=env)
     try:
         _wait(process, url, folder / "log")
         yield url

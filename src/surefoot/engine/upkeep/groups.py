@@ -7,7 +7,7 @@ the journals are read to be moved.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -20,7 +20,7 @@ from surefoot.core.history import CHILD
 from surefoot.core.seal import Record, from_record
 from surefoot.engine.process import journal
 from surefoot.errors import SurefootError
-from surefoot.store.contract import RESERVED, Store
+from surefoot.store.contract import RESERVED, Readable, Store
 from surefoot.store.rules import is_run
 from surefoot.store.threads import PREFIX as THREAD
 
@@ -31,27 +31,37 @@ _CREATED: Final = KIND_OF[RunCreated]
 _STEPS: Final = frozenset(KIND_OF[kind] for kind in (StepStarted, StepDone, StepRaised))
 
 
-def groups(store: Store, wanted: Collection[str] = ()) -> list[list[str]]:
+class Ties:
+    """Which journals name which as their own, as far as a store was read. What was written since is read when asked."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._seen = 0
+        """The position in the store up to which it was read."""
+
+    def new(self) -> list[tuple[str, str]]:
+        """Runs, each with another journal that it names, in what was written since the last call."""
+        found: list[tuple[str, str]] = []
+        while page := self._store.scan(self._seen, _PAGE):
+            self._seen = page[-1][0]
+            for _, record in page:
+                # What is damaged is found, and refused, when it is read.
+                with suppress(SurefootError, ValueError, TypeError):
+                    found += [(record.run, other) for other in named(self._store, record)]
+        return found
+
+
+def groups(store: Store, ties: Iterable[tuple[str, str]], wanted: Collection[str] = ()) -> list[list[str]]:
     """All journals of a store, those together that belong together; or only the groups with a wanted one in them."""
     names = [name for name in store.names() if name != AUDIT]
-    found = _joined(names, _ties(store))
+    found = _joined(names, ties)
     return [group for group in found if not wanted or not set(group).isdisjoint(wanted)]
 
 
-def _ties(store: Store) -> Iterator[tuple[str, str]]:
-    """Runs, each with another journal that it names as its own."""
-    after = 0
-    while page := store.scan(after, _PAGE):
-        after = page[-1][0]
-        for _, record in page:
-            if record.kind == _CREATED or (record.kind in _STEPS and b"child#" in record.body):
-                with suppress(
-                    SurefootError, ValueError, TypeError
-                ):  # what is damaged is found, and refused, when it is read
-                    yield from ((record.run, other) for other in _named(store, record))
-
-
-def _named(store: Store, record: Record) -> list[str]:
+def named(store: Readable, record: Record) -> list[str]:
+    """The journals that an entry names as its run's own."""
+    if record.kind != _CREATED and (record.kind not in _STEPS or b"child#" not in record.body):
+        return []
     entry = from_record(record)
     if isinstance(entry, RunCreated):
         thread = entry.labels.get("thread") if entry.hosted else None

@@ -21,6 +21,7 @@ from surefoot.engine.upkeep.exports import Contents, read_file
 from surefoot.engine.upkeep.verification import called, verify_run
 from surefoot.errors import JournalCorrupt, UsageError
 from surefoot.store.contract import Rewrite, Stored
+from surefoot.store.departed import came
 from surefoot.store.rules import is_run
 
 _UNKNOWN: Final = -1
@@ -103,8 +104,8 @@ def _end(records: list[Record]) -> tuple[int, bytes]:
 
 
 def _is_its_tombstone(there: Stored, last: Record) -> bool:
-    """Whether all that the store has of it is the tombstone that names its last entry."""
-    if len(there.records) != 1:
+    """Whether all that the store has of it is the tombstone that names its last entry, and how that came here."""
+    if not there.records or not all(map(came, there.records[1:])):
         return False
     entry = from_record(there.records[0])
     return isinstance(entry, RunPruned) and bool(entry.seal) and entry.seal == last.seal.hex()

@@ -20,12 +20,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surefoot.core.entry import KIND_OF, RunCreated, RunLeft, RunMoved
-from surefoot.core.parts import fault
 from surefoot.core.seal import Record, Sealer, from_record
 from surefoot.engine.process import bell
 from surefoot.engine.process.runtime import Runtime
 from surefoot.engine.upkeep import parcels
-from surefoot.engine.upkeep.groups import groups
+from surefoot.engine.upkeep.groups import Ties, groups
 from surefoot.engine.upkeep.parcels import Parcel
 from surefoot.engine.upkeep.verification import PartsSeen, called
 from surefoot.errors import Damaged, SchemaMismatch, StoreNotDurable, UsageError
@@ -35,7 +34,6 @@ from surefoot.store.open import address
 
 _TOGETHER: Final = 64
 """Journals that are read, and written, in one go. A group is never divided."""
-_PARTS_PER_LOOK: Final = 500
 _TRIES: Final = 5
 _MOVED: Final = KIND_OF[RunMoved]
 _CREATED: Final = KIND_OF[RunCreated]
@@ -80,7 +78,6 @@ class Sent(Struct, frozen=True):
     parcel: Parcel
     records: list[Record]
     """As sealed for the target; empty: an earlier call had sent it."""
-    parts: set[bytes]
 
 
 class Mover:
@@ -94,12 +91,11 @@ class Mover:
         self._by = by
         self._note = note
         self._sound = PartsSeen(source.store)
-        self._there: set[bytes] = set()
-        """Parts that were read back whole from the target."""
+        self._ties = Ties(source.store)
 
     def groups(self, wanted: Collection[str] = ()) -> list[list[str]]:
         """The names of the journals to move, those together that move together."""
-        return groups(self._from.store, wanted)
+        return groups(self._from.store, self._ties.new(), wanted)
 
     def preview(self, found: Sequence[list[str]], watch: Watch | None = None) -> Iterator[Outcome]:
         """What would become of each. Everything is read and verified, and nothing is changed."""
@@ -123,6 +119,8 @@ class Mover:
             return [], []
         outcomes, ready = self._read(batch)
         left, again = self._leave(ready)
+        left, late = self._without_late(left)
+        outcomes += late
         sent, behind = self._arrive(left)
         self._confirm(sent)
         self._empty(sent)
@@ -203,6 +201,7 @@ class Mover:
         free: list[Group] = []
         for group in filter(None, ready):
             why = next(filter(None, (self._objection(one, there[one.name]()) for one in group)), "")
+            why = why or self._torn(group)
             outcomes += [Stays(one.name, why) for one in group] if why else []
             free += [] if why else [group]
         return outcomes, free
@@ -222,6 +221,37 @@ class Mover:
             why = f"there is another one of that name in {self._to.store.url}"
             why += " (and it stands still here: --back lets it go on)" if left is not None else ""
         return f"{called(parcel.name)}: {why}" if why else ""
+
+    def _torn(self, group: Group) -> str:
+        """What belongs to the group, and is not in it: it was begun since the groups were made."""
+        names = {parcel.name for parcel in group}
+        for parcel in group:
+            for other in parcel.tied:
+                stored = self._from.store.read(other, 0, 2) if other not in names else Stored([], None)
+                left = _left_alone(stored)
+                if stored.head is not None and (left is None or left.store != self._to.store.id.hex()):
+                    where = (
+                        "was begun meanwhile" if left is None else f"has moved to {left.url}, which is another store"
+                    )
+                    return f"{called(parcel.name)}: {called(other)}, which belongs to it, {where}"
+        return ""
+
+    def _without_late(self, left: Sequence[Group]) -> tuple[list[Group], list[Outcome]]:
+        """Groups that are fenced, without those that a new run belongs to: its process did not see the fence yet."""
+        new = self._ties.new()
+        whole: list[Group] = []
+        held: list[Outcome] = []
+        for group in left:
+            names = {parcel.name for parcel in group}
+            late = next((run for run, other in new if other in names and run not in names), "")
+            if late:
+                why = (
+                    f"{called(late)}, which belongs to it, was begun meanwhile. It stands still: give the command again"
+                )
+                held += [Stays(name, why) for name in sorted(names)]
+            else:
+                whole.append(group)
+        return whole, held
 
     def _takes_place(self, parcel: Parcel, there: Stored) -> bool:
         """Whether the target has no more of it than the word that it once left the target itself, or was called back."""
@@ -314,7 +344,7 @@ class Mover:
         for group in left:
             found = [(parcel, there[parcel.name]()) for parcel in group]
             coming = [pair for pair in found if not self._has_arrived(*pair)]
-            sent += [Sent(parcel, [], set()) for parcel, stored in found if self._has_arrived(parcel, stored)]
+            sent += [Sent(parcel, []) for parcel, stored in found if self._has_arrived(parcel, stored)]
             if any(stored.head is not None and not self._takes_place(parcel, stored) for parcel, stored in coming):
                 again.append([parcel.name for parcel in group])
             elif len(coming) == 1 and coming[0][1].head is None:
@@ -339,28 +369,34 @@ class Mover:
         word = RunMoved(source.id.hex(), address(source), parcel.head.seq, seal, self._by, self._note)
         last = Head(records[-1].seq, records[-1].seal) if records else None
         records.append(self._said(parcel, word, behind=last, to=target))
-        cuts = parcels.carried(source, parcel.needed, self._there)
+        cuts = parcels.carried(source, parcel.needed)
         row = parcels.row_of(parcel.name, records) if parcel.row is None else replace(parcel.row, seq=len(records))
         item = Rewrite(parcel.name, there.head, 0, records, row, cuts, archive=False)
-        return Sent(parcel, records, {name for cut in cuts for name in cut.leaves}), item
+        return Sent(parcel, records), item
 
     # --- 3. confirm ------------------------------------------------------------------------------------
 
     def _confirm(self, sent: Sequence[Sent]) -> None:
-        """Read back what the target got in this call. It may have been driven since: then more stands behind it."""
-        new = [one for one in sent if one.records]
-        found = _read_all(self._to.store, [one.parcel.name for one in new])
-        for one in new:
-            stored = found[one.parcel.name]()
-            if stored.records[: len(one.records)] != one.records and not self._has_arrived(one.parcel, stored):
-                raise self._not_kept(one.parcel.name)
-        names = sorted(set().union(*(one.parts for one in new)) - self._there)
-        for at in range(0, len(names), _PARTS_PER_LOOK):
-            chunk = names[at : at + _PARTS_PER_LOOK]
-            back = self._to.store.parts(chunk)
-            if any(name not in back or fault(back[name]) for name in chunk):
-                raise self._not_kept("a part of a value")
-            self._there.update(chunk)
+        """Read back what the target has got, now or in an earlier call, before anything is deleted at the source."""
+        found = _read_all(self._to.store, [one.parcel.name for one in sent])
+        sound = PartsSeen(self._to.store)
+        for one in sent:
+            parcel = one.parcel
+            try:
+                is_kept = self._is_kept(one, found[parcel.name](), sound)
+            except (Damaged, SchemaMismatch) as error:
+                raise self._not_kept(parcel.name) from error
+            if not is_kept:
+                raise self._not_kept(parcel.name)
+
+    def _is_kept(self, one: Sent, stored: Stored, sound: PartsSeen) -> bool:
+        parcel = one.parcel
+        expected = one.records or parcels.sealed(self._to.store.id, parcel.name, parcel.records)
+        if stored.head is not None and stored.records[: len(expected)] == expected:
+            return not parcel.needed or sound.first_bad([(0, reference) for reference in parcel.needed]) is None
+        # It was rewritten there since, or has moved on: then it is whole by itself, and says where it came from.
+        parcels.read(self._to.store, parcel.name, stored, sound)
+        return self._has_arrived(parcel, stored)
 
     def _not_kept(self, what: str) -> StoreNotDurable:
         return StoreNotDurable(

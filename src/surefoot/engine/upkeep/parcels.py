@@ -20,10 +20,11 @@ from surefoot.core.state import RunState
 from surefoot.engine.drive import claimant
 from surefoot.engine.process import journal
 from surefoot.engine.process.runtime import Runtime
+from surefoot.engine.upkeep.groups import named
 from surefoot.engine.upkeep.verification import PartsSeen, called
 from surefoot.errors import CodecMissing, JournalCorrupt, SchemaMismatch
 from surefoot.store import threads
-from surefoot.store.contract import Head, IndexRow, Store, Stored
+from surefoot.store.contract import Head, IndexRow, Life, Store, Stored
 from surefoot.store.generation_journal import checkpoint_of, unknown_to
 from surefoot.store.liveness import is_ours, vouched
 from surefoot.store.rules import is_run
@@ -57,6 +58,8 @@ class Parcel(Struct, frozen=True):
     """None: it is no run."""
     left: RunLeft | None = None
     """What says that it moves, if somebody has begun that."""
+    tied: tuple[str, ...] = ()
+    """The journals that it names as its own."""
     status: str = ""
     """How the run stands; empty: it is no run."""
     row: IndexRow | None = None
@@ -85,11 +88,13 @@ def read(store: Store, name: str, stored: Stored, parts: PartsSeen) -> Parcel:
     )
     needed: list[tuple[int, Reference]] = []
     came: list[str] = []
+    tied: dict[str, None] = {}
     last: Entry | None = None
     for record in stored.records:
         last = audit.take(record)
         if last is None:
             break
+        tied.update(dict.fromkeys(named(store, record)))
         if last.large:
             needed += [(record.seq, reference) for reference in references(last)]
         elif isinstance(last, RunMoved):
@@ -105,7 +110,7 @@ def read(store: Store, name: str, stored: Stored, parts: PartsSeen) -> Parcel:
     records = stored.records if left is None else stored.records[:-1]
     status = "" if state is None else state.status if left is None else left.status
     row = None if state is None or left is not None else journal.index_row(state)
-    return Parcel(name, records, head, [one for _, one in needed], tuple(came), state, left, status, row)
+    return Parcel(name, records, head, [one for _, one in needed], tuple(came), state, left, tuple(tied), status, row)
 
 
 def _nothing(name: str) -> JournalCorrupt:
@@ -138,9 +143,9 @@ def row_after(state: RunState | None, records: Sequence[Record]) -> IndexRow | N
     return journal.index_row(state)
 
 
-def carried(store: Store, needed: Sequence[Reference], sent: set[bytes]) -> tuple[Carried, ...]:
-    """The parts of these values as the store has them, without those that were sent already."""
-    names = sorted(reachable(needed, store.parts) - sent) if needed else []
+def carried(store: Store, needed: Sequence[Reference]) -> tuple[Carried, ...]:
+    """The parts of these values as the store has them."""
+    names = sorted(reachable(needed, store.parts)) if needed else []
     found: dict[bytes, Part] = {}
     for at in range(0, len(names), _PARTS_PER_LOOK):
         found.update(store.parts(names[at : at + _PARTS_PER_LOOK]))
@@ -164,16 +169,27 @@ def objection(runtime: Runtime, parcel: Parcel) -> str:
     if parcel.state is not None:
         return _of_run(runtime, parcel.state)
     store, name = runtime.store, parcel.name
+    if name.startswith(threads.PREFIX) and (why := _in_use(store)):
+        return why
     adopted = threads.adoption(store)
     if not adopted:
         return ""
     if (checkpoint := checkpoint_of(name)) is not None:
-        lost = unknown_to(parcel.records, adopted)
-        return (
-            f"the store was adopted since checkpoint {checkpoint} was saved: load it and save it first" if lost else ""
-        )
-    lost = name.startswith(threads.PREFIX) and threads.unknown_to(parcel.records, adopted)
-    return "the store was adopted since it was saved: go on with its graph there first" if lost else ""
+        if unknown_to(parcel.records, adopted):
+            return f"the store was adopted since checkpoint {checkpoint} was saved: load it and save it first"
+    elif name.startswith(threads.PREFIX) and threads.unknown_to(parcel.records, adopted):
+        return "the store was adopted since it was saved: go on with its graph there first"
+    return ""
+
+
+def _in_use(store: Life) -> str:
+    """Whether a graph may be executed now: the run of its next task would begin here, behind the move."""
+    others = [one for one in store.workers() if one.worker != store.worker and not is_ours(one.worker)]
+    if not others:
+        return ""
+    return (
+        f"process {others[0].pid} on host {others[0].host} works in the store, and may execute its graph: end it first"
+    )
 
 
 def _of_run(runtime: Runtime, state: RunState) -> str:

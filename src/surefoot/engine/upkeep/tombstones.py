@@ -41,6 +41,8 @@ class Refusal(Struct, frozen=True):
 
     run: str
     why: str
+    damaged: bool = False
+    """Whether what was written elsewhere of it is damaged."""
 
 
 class Swept(Struct, frozen=True):

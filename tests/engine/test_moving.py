@@ -505,3 +505,22 @@ def test_broken_target_is_found_before_anything_is_deleted(urls):
         list(one.move([["done"]]))
     assert moves.histories("done", a) == 1
     assert isinstance(open_store(a, create=False).read("done").head, Head)
+
+
+def test_move_without_its_fence_is_caught(urls, monkeypatch):
+    """A control: if the source is not fenced first, a kill leaves the runs in both stores, and the look at it fails."""
+    from msgspec.structs import replace
+
+    a, b, _ = urls
+
+    def unfenced(self, ready):
+        return [[replace(one, left=self._word(one)) for one in group] for group in ready], []
+
+    monkeypatch.setattr(Mover, "_leave", unfenced)
+    moves.fill(a)
+    plan = moves.Plan()
+    moves.move(a, b, plan)
+
+    with pytest.raises(AssertionError, match="could be driven in both"):
+        for point in reversed(range(plan.seen)):
+            moves.killed_at(point, f"{a}{point}", f"{b}{point}")

@@ -136,6 +136,7 @@ class Bench:
         found += [
             ("idle workers", tuple(f"idle_{name}_{what}" for name in STORES for what in ("cpu", "mb")), self._idle),
             ("listing", tuple(f"listing_{name}" for name in STORES), self._listing),
+            ("a move to PostgreSQL", ("moved",), self._moved),
         ]
         return [piece for piece in found if not self._wanted.isdisjoint(piece[1])]
 
@@ -323,6 +324,11 @@ class Bench:
             self.samples[f"listing_{name}"].append(figures[f"{name}_ms"])
             self.rates[f"listing_{name}_cpu_ms"].append(figures[f"{name}_cpu_ms"])
         self.rates["listing_few_ms"].append(figures["few_ms"])
+
+    def _moved(self) -> None:
+        figures = self._on_server("copied")
+        self.samples["moved"].append(figures["ratio"])
+        self.rates["moved"].append(figures["rate"])
 
     def _on_server(self, name: str, *more: str) -> dict[str, float]:
         with self._fresh() as folder:

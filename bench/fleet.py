@@ -26,6 +26,7 @@ import psycopg
 from msgspec.structs import replace
 
 import surefoot as sf
+from bench.moving import copied
 from bench.work import RUN, RUNS, STEPS_PER_RUN, Figures, async_steps, blocking_step, peak_mb, store_in
 from surefoot.core.seal import GENESIS, Record, Sealer
 from surefoot.engine.process.meters import meters
@@ -404,6 +405,7 @@ def _cpu_seconds(pids: list[int]) -> float:
 
 MEASUREMENTS: dict[str, Callable[..., Figures]] = {
     "w1": w1, "w2": w2, "latency": latency, "drain": drain, "idle": idle, "again": again, "listing": listing,
+    "copied": copied,
 }  # fmt: skip
 
 

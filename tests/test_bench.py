@@ -160,6 +160,13 @@ def test_the_list_is_measured_beyond_the_start_of_python(server, tmp_path):
     assert figures["sqlite_cpu_ms"] >= 0
 
 
+def test_a_move_is_measured_over_reading_the_rows_and_a_raw_copy(server, tmp_path):
+    figures = work("copied", tmp_path, server.database(), "5", "3", module="bench.fleet")
+
+    assert set(figures) == {"ratio", "rate", "entries"}
+    assert figures["entries"] > 15
+
+
 def test_each_row_is_measured_by_one_piece_of_the_bench(tmp_path):
     """A row that no piece gives would stay empty for ever, and be noticed by nobody."""
     given = [keys for _, keys, _ in Bench(tmp_path, 1).pieces()]

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 __all__ = [
     "Cancelled", "CodeChanged", "CodecMissing", "CorruptCheckpoint", "Denied", "Drifted", "Fatal", "Fenced", "InDoubt",
-    "JournalCorrupt", "JournalRegressed", "NotDone", "NotFound", "Outdated", "Quarantined", "RetryAfter", "RunConflict",
+    "JournalCorrupt", "JournalRegressed", "MovedAway", "NotDone", "NotFound", "Outdated", "Quarantined", "RetryAfter", "RunConflict",
     "SchemaMismatch", "StepFailed", "Stopped", "StoreFull", "StoreNotDurable", "StoreUnavailable", "SurefootError",
     "Unavailable", "UsageError", "ValueRejected", "WaitingForAnswer", "WorkflowFailed",
 ]  # fmt: skip
@@ -51,6 +51,14 @@ class RunConflict(UsageError):
 
 class NotFound(UsageError):
     """No such run, or no such store; the message names the place that was looked in."""
+
+
+class MovedAway(UsageError):
+    """The run, checkpoint or thread has moved to another store, whose URL is `store`. Nothing of it is done here."""
+
+    def __init__(self, message: str, *, store: str = "") -> None:
+        super().__init__(message)
+        self.store = store
 
 
 class Outdated(UsageError):

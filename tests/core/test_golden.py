@@ -67,6 +67,28 @@ def test_a_thread_of_format_1_verifies_and_is_read():
     assert json.loads(bytes(first.state))["channel_values"]["messages"][0]["$type"][0] == "langchain.HumanMessage"
 
 
+def test_a_run_that_moved_in_format_1_verifies_and_folds_on_both_sides():
+    """If this fails, a run that moved is driven in two stores, or in none: mend the code, not the file."""
+    golden = json.loads((GOLDEN / "moved-format-1.json").read_text())
+    states = {}
+    for part, store in (("leaving", "source"), ("left", "source"), ("arrived", "target")):
+        records = [
+            Record(golden["run"], *numbers, body.encode(), bytes.fromhex(seal)) for *numbers, body, seal in golden[part]
+        ]
+        assert verify(Sealer(bytes.fromhex(golden["stores"][store]), golden["run"]), records) == len(records)
+        states[part] = RunState(golden["run"])
+        for record in records:
+            states[part].fold(record)
+
+    assert [states[part].status for part in ("leaving", "left", "arrived")] == ["moved", "moved", "done"]
+    gone = states["left"].gone
+    assert (gone.url, gone.status, gone.workflow, gone.entries) == ("postgresql://app@db/app", "queued", "sell", 5)
+    assert states["leaving"].gone == gone
+    (came,) = states["arrived"].came
+    assert (came.store, came.seal, came.entries) == (golden["stores"]["source"], gone.seal, 5)
+    assert states["arrived"].effect("charge#1").key == "k" * 40
+
+
 def test_the_description_of_the_format_names_every_kind_with_its_fields():
     """It is for a stranger who has nothing else."""
     text = (GOLDEN.parents[1] / "docs" / "JOURNAL_FORMAT.md").read_text()

@@ -87,7 +87,7 @@ def test_every_kind_round_trips_and_has_its_number_for_ever():
         1: "RunCreated", 2: "RunAdopted", 3: "RunReleased", 4: "RunStopped", 5: "RunDone", 6: "RunFailed",
         7: "CancelRequested", 8: "RunCancelled", 9: "RunContinued", 10: "CallsUnclaimed", 11: "FellBack", 12: "RunPruned", 13: "RunRewound", 14: "CallsReopened",
         15: "Acknowledged",
-        17: "RunSuspended", 18: "QuarantineLifted",
+        16: "RunLeft", 17: "RunSuspended", 18: "QuarantineLifted", 19: "RunMoved",
         20: "StepStarted", 21: "StepDone", 22: "StepRaised", 23: "EffectIntended", 24: "EffectDone",
         25: "EffectRaised", 26: "EffectDoubted", 27: "EffectSettled", 28: "EffectUnstorable",
         29: "EffectSuspected", 30: "EffectRecovered", 31: "SagaCancelled", 32: "CallKept", 33: "CodeMatched", 34: "CallCancelled", 35: "EffectLandedLate",

@@ -45,6 +45,9 @@ VERBS = {
     "prune": ("surefoot.cli.prune:prune", "Delete runs that ended long ago; each leaves a tombstone."),
     "backup": ("surefoot.cli.backup:backup", "Copy the store while it is in use, and verify the copy."),
     "export": ("surefoot.cli.export:export", "Write a run to one file that proves itself."),
+    "import": ("surefoot.cli.take_in:import_", "Take a run that was exported into the store."),
+    "restore": ("surefoot.cli.restore:restore", "Bring back a run that was pruned into a bucket."),
+    "copy": ("surefoot.cli.copy:copy", "Move runs, checkpoints and threads to another store."),
     "mcp": ("surefoot.cli.mcp:mcp", "Let an agent look at runs, over MCP. Reading only."),
     "langgraph": ("surefoot.cli.langgraph.group:langgraph", "Threads of LangGraph: import them from its own savers."),
 }

@@ -22,7 +22,7 @@ _WORDS = {
     "yellow": ("ready", "queued", "retrying"),
     "cyan": ("running", "under way", "sleeping"),
     "green": ("done", "ok"),
-    "dim": ("cancelled",),
+    "dim": ("cancelled", "moved"),
 }
 STYLES = {word: style for style, words in _WORDS.items() for word in words}
 

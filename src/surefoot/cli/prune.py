@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -12,19 +14,25 @@ from surefoot.cli.flaws import many
 from surefoot.cli.options import Settings, operator
 from surefoot.core.state import CANCELLED, DONE, ENDED, FAILED
 from surefoot.core.timer import seconds
-from surefoot.errors import UsageError
+from surefoot.errors import Damaged, UsageError
 from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.engine.upkeep.tombstones import Candidate, Refusal, Swept
+    from surefoot.store.contract import Store
 
 
 @click.command()
 @click.option("--older-than", required=True, metavar="TIME", help="Only runs whose last entry is older, e.g. 30d.")
 @click.option("--status", metavar="LIST", help="Only runs that ended so: done, failed, cancelled, with commas between.")
+@click.option(
+    "--archive", metavar="URL", help="Put each run into a bucket first: s3://, gs:// or az://. See `restore`."
+)
 @click.option("--yes", is_flag=True, help="Do it. Without this, only say what would go.")
 @operator
-def prune(settings: Settings, older_than: str, status: str | None, yes: bool, by: str, note: str) -> int:
+def prune(
+    settings: Settings, older_than: str, status: str | None, archive: str | None, yes: bool, by: str, note: str
+) -> int:
     """Delete the journals of runs that ended long ago, and parts of values that nobody needs any more.
 
     Each run leaves a sealed tombstone: its id stays taken, and asking for it says that it was pruned. Runs that
@@ -43,17 +51,38 @@ def prune(settings: Settings, older_than: str, status: str | None, yes: bool, by
     damaged = bool(left)
     swept = None
     if yes:
-        refused = [tombstones.bury(store, clock, one, by=by, note=note) for one in going]
+        bury = partial(tombstones.bury, store, clock, by=by, note=note)
+        refused = [bury(one) for one in going] if archive is None else _archived(store, archive, going, bury)
         left += [refusal for refusal in refused if refusal is not None]
         going = [one for one, refusal in zip(going, refused, strict=True) if refusal is None]
         with progress.journals(settings, "looking for parts that nobody needs") as watch:
             swept = tombstones.sweep(store, watch=watch)
-        damaged = damaged or bool(swept.flaws)
+        damaged = damaged or bool(swept.flaws) or any(one.damaged for one in left)
     if settings.json:
         output.say_json(facts.pruning(going, left, swept, operators.where(settings)))
     else:
         _tell(settings, going, left, swept)
     return flaws.DAMAGED if damaged else 0
+
+
+def _archived(
+    store: Store, url: str, going: list[Candidate], bury: Callable[..., Refusal | None]
+) -> list[Refusal | None]:
+    """Each is in the bucket, whole, before it is buried."""
+    from surefoot.engine.upkeep.archives import Archive
+    from surefoot.engine.upkeep.tombstones import Refusal
+    from surefoot.store.bucket import open_bucket
+
+    archive = Archive(open_bucket(url))
+    done: list[Refusal | None] = []
+    for one in going:
+        try:
+            kept = archive.keep(store, one)
+        except Damaged as error:
+            done.append(Refusal(one.run, error.summary, damaged=True))
+        else:
+            done.append(bury(one, archive=kept.url, sha256=kept.sha256))
+    return done
 
 
 def _statuses(given: str | None) -> frozenset[str]:

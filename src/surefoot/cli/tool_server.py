@@ -29,7 +29,7 @@ from surefoot.view.facts import Facts
 
 PLAN_SECONDS = 60.0
 MOST = 200
-Status = Literal["queued", "running", "sleeping", "waiting", "stopped", "done", "failed", "cancelled"]
+Status = Literal["queued", "running", "sleeping", "waiting", "stopped", "done", "failed", "cancelled", "moved"]
 READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 INSTRUCTIONS = (
     "Looks at runs of surefoot: long-running workflows whose every call is recorded. These tools read and change nothing. "

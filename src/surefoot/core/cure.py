@@ -28,8 +28,8 @@ ANY_RUN: Final = Ask("ID")
 TEXT: Final = Ask("TEXT")
 
 Verb = Literal[
-    "accept", "adopt", "answer", "approve", "backup", "deny", "doctor", "inspect", "match", "repair", "settle", "verify",
-    "worker", "runs", "runs cancel", "runs fork", "runs release", "runs resume", "runs retry", "runs rewind", "runs show",
+    "accept", "adopt", "answer", "approve", "backup", "copy", "deny", "doctor", "inspect", "match", "repair", "restore",
+    "settle", "verify", "worker", "runs", "runs cancel", "runs fork", "runs release", "runs resume", "runs retry", "runs rewind", "runs show",
 ]  # fmt: skip
 Given = str | bool | Ask | tuple[str, ...]
 

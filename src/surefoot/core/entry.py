@@ -247,6 +247,53 @@ class RunPruned(Entry, frozen=True):
     labels: dict[str, str] = {}
     by: str = ""
     note: str = ""
+    archive: str = ""
+    """The URL of the object that holds the run now; empty: what it recorded is gone."""
+    sha256: str = ""
+    """Hex: of that object."""
+
+
+class RunLeft(Entry, frozen=True):
+    """The journal moves to another store: from here on nobody writes into it here, or drives the run here.
+
+    First it is the last entry of the journal. Once the other store has all entries, it is the only one that is left.
+    """
+
+    store: str
+    """Hex: the id of the other store."""
+    url: str
+    """Where that store is, without a password."""
+    entries: int
+    seal: str
+    """Hex: the seal of the last entry that moves."""
+    status: str = ""
+    """How the run stood; empty: it is no run."""
+    workflow: str = ""
+    digest: str = ""
+    created: int = 0
+    labels: dict[str, str] = {}
+    came: tuple[str, ...] = ()
+    """Where the journal had come from before, as `STORE:SEAL` in hex, oldest first."""
+    by: str = ""
+    note: str = ""
+
+
+class RunMoved(Entry, frozen=True):
+    """All entries before this one stood in another store, and are sealed anew for this one. Their contents are the same."""
+
+    store: str
+    """Hex: the id of the store that they come from."""
+    url: str
+    """Where that store is, without a password; or the name of a file."""
+    entries: int
+    seal: str
+    """Hex: the seal of the last entry there."""
+    by: str = ""
+    note: str = ""
+
+    @property
+    def origin(self) -> str:
+        return f"{self.store}:{self.seal}"
 
 
 class RunRewound(Entry, frozen=True):
@@ -704,8 +751,10 @@ KINDS: Final[dict[int, type[Entry]]] = {
     13: RunRewound,
     14: CallsReopened,
     15: Acknowledged,
+    16: RunLeft,
     17: RunSuspended,
     18: QuarantineLifted,
+    19: RunMoved,
     20: StepStarted,
     21: StepDone,
     22: StepRaised,
@@ -761,6 +810,7 @@ VISITORS: Final = frozenset(
         CodeMatched,
         EffectLandedLate,
         Acknowledged,
+        RunMoved,
     }
 )
 """Entries that others than the claimant may write into a run. A closed set."""
@@ -773,7 +823,7 @@ SAID: Final[frozenset[type[Entry]]] = frozenset(
 """Entries that say what people did, and what fell back or came too late: an audit lists them. Stores find them by index."""
 LETTING_GO: Final = frozenset({RunReleased, RunStopped, RunSuspended, RunDone, RunFailed, RunCancelled})
 """Entries with which a process gives up its claim on a run. The process writes nothing after them."""
-FENCES: Final = frozenset({RunCreated, RunAdopted, FellBack, RunRewound, CallsReopened, RunPruned})
+FENCES: Final = frozenset({RunCreated, RunAdopted, FellBack, RunRewound, CallsReopened, RunPruned, RunLeft})
 """Entries that end every claim made before them, whatever their epoch."""
 MADE_BY_ENGINE: Final = frozenset(
     {StepStarted, StepDone, StepRaised, EffectIntended, EffectDone, EffectRaised, TimerSet, TimerFired}

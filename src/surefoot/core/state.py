@@ -56,6 +56,8 @@ from surefoot.core.entry import (
     RunCreated,
     RunDone,
     RunFailed,
+    RunLeft,
+    RunMoved,
     RunPruned,
     RunReleased,
     RunRewound,
@@ -106,11 +108,12 @@ STOPPED: Final = "stopped"
 DONE: Final = "done"
 FAILED: Final = "failed"
 CANCELLED: Final = "cancelled"
+MOVED: Final = "moved"
 
 ENDED: Final = frozenset({DONE, FAILED, CANCELLED})
 OPEN: Final = frozenset({QUEUED, RUNNING, SLEEPING, WAITING, STOPPED})
 DRIVEN: Final = frozenset({RUNNING, SLEEPING})
-STATUSES: Final = (QUEUED, RUNNING, SLEEPING, WAITING, STOPPED, DONE, FAILED, CANCELLED)
+STATUSES: Final = (QUEUED, RUNNING, SLEEPING, WAITING, STOPPED, DONE, FAILED, CANCELLED, MOVED)
 
 TRANSITIONS: Final[dict[type[Entry], tuple[frozenset[str], str]]] = {
     RunCreated: (frozenset({NONE}), QUEUED),
@@ -127,6 +130,7 @@ TRANSITIONS: Final[dict[type[Entry], tuple[frozenset[str], str]]] = {
     RunRewound: (OPEN | ENDED, QUEUED),
     CallsReopened: (OPEN | ENDED, QUEUED),
     RunPruned: (frozenset({NONE}), DONE),  # or as it had ended
+    RunLeft: (OPEN | ENDED | {NONE}, MOVED),  # and nothing follows
 }
 """Entry -> (from which statuses, to which). Any other entry of the claimant means RUNNING, from DRIVEN."""
 
@@ -222,6 +226,11 @@ class RunState:
         """What somebody should know of it, and nobody has said to have seen."""
         self.pruned: RunPruned | None = None
         self.pruned_at = 0
+        self.gone: RunLeft | None = None
+        """The store that it moved to, or moves to now."""
+        self.gone_at = 0
+        self.came: tuple[RunMoved, ...] = ()
+        """The stores that it has moved here from, oldest first."""
         self.standing: Standing = NOBODY
         """Which worker may take it up next, and from when on."""
         self.starts = 0
@@ -444,6 +453,18 @@ def _pruned(state: RunState, entry: RunPruned, record: Record) -> None:
     state.pruned, state.pruned_at = entry, record.at
     state.created = RunCreated(entry.workflow, NOTHING, entry.digest, labels=entry.labels)
     state.created_at = entry.created
+
+
+def _left(state: RunState, entry: RunLeft, record: Record) -> None:
+    state.gone, state.gone_at = entry, record.at
+    state.claimant, state.to_know = None, ()
+    if state.created is None:
+        state.created = RunCreated(entry.workflow, NOTHING, entry.digest, labels=entry.labels)
+        state.created_at = entry.created
+
+
+def _moved(state: RunState, entry: RunMoved, record: Record) -> None:
+    state.came += (entry,)
 
 
 def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
@@ -932,6 +953,8 @@ _HANDLERS: Final[dict[type[Entry], _Handler]] = {
     AnswerGiven: _answer_given,
     QuestionExpired: _question_expired,
     RunPruned: _pruned,
+    RunLeft: _left,
+    RunMoved: _moved,
     StepStarted: _step_started,
     StepDone: _step_done,
     StepRaised: _step_raised,

@@ -43,7 +43,9 @@ from surefoot.errors import (
     UsageError,
     ValueRejected,
 )
+from surefoot.store.bucket import is_bucket
 from surefoot.store.contract import RESERVED
+from surefoot.store.generation_bucket import BucketShelf
 from surefoot.store.generation_files import FileShelf, folder_of
 from surefoot.store.generation_journal import JournalShelf
 from surefoot.store.open import shown
@@ -122,7 +124,7 @@ class Checkpoint:
             ckpt.save(state)
 
     `schema` is the version of the state's shape; older states go through the functions registered with
-    `migration`. At least `keep` generations are kept. `store` is a store's URL, or `file:///folder` for plain files.
+    `migration`. At least `keep` generations are kept. `store` is a store's URL, `file:///folder` for plain files, or `s3://bucket/prefix`.
     `on_drift` says what `load` does if the witnesses given to `save` see something else now: `"stop"`, `"warn"`,
     `"accept"`, or a function that is given the differences and answers with one of these.
     """
@@ -155,6 +157,8 @@ class Checkpoint:
         self._tried: bytes | None = None
         """A save of ours that broke off: it is unknown whether it was written."""
         self._whole = Whole()
+        self._in_bucket: BucketShelf | None = None
+        """It knows what was saved last, so a save reads nothing that it wrote itself."""
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.name!r}, schema={self.schema}, keep={self.keep}, store={shown(store_url(self._store))!r})"
@@ -449,6 +453,9 @@ class Checkpoint:
         url = store_url(self._store)
         if url[:5].lower() == "file:":
             return FileShelf(folder_of(url), self.name)
+        if is_bucket(url):
+            self._in_bucket = self._in_bucket or BucketShelf(url, self.name)
+            return self._in_bucket
         try:
             return JournalShelf(runtime(url, create=create).store, self.name, self._whole)
         except NotFound:

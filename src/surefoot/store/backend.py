@@ -61,6 +61,10 @@ class Backend:
         """The URL as people may see it: without its password."""
         return url
 
+    def address(self, store: Store) -> str:
+        """The URL of an open store, for people in any folder."""
+        return store.url
+
     def file(self, url: str) -> str:
         """The file that holds the store."""
         raise self.no_file(url)

@@ -22,6 +22,7 @@ from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_recor
 from surefoot.errors import CodecMissing, CorruptCheckpoint, Damaged, SchemaMismatch, Stopped
 from surefoot.store import chain
 from surefoot.store.contract import RESERVED, Extend, Rewrite, Store
+from surefoot.store.departed import came, require_here
 from surefoot.store.generation_pages import not_read_back
 
 _PREFIX: Final = f"{RESERVED}checkpoint{RESERVED}"
@@ -53,6 +54,8 @@ class JournalShelf:
         self.run = _PREFIX + name
         self._name = name
         self._sealer = Sealer(store.id, self.run)
+        self._holds_last = False
+        """Whether the seal of the last record that was judged holds."""
 
     def held(self) -> AbstractContextManager[None]:
         """Nothing to hold: the store itself compares when it appends."""
@@ -67,6 +70,8 @@ class JournalShelf:
         if head is None and not records and not unread:
             return None
         seen = self._judged(records)
+        if records and self._holds_last:
+            require_here(f"checkpoint {self._name}", records, self.where)
         last = records[-1] if records else None
         missing = min(head.seq - (last.seq if last else 0), LEAP) if head is not None else 0
         if missing > 0:
@@ -98,7 +103,11 @@ class JournalShelf:
             if links.lacks_one_before(record):
                 number += 1
                 seen.append(Seen(number, why="is missing from the journal"))
-            one = self._judge(record, links.fault(record), number)
+            why = links.fault(record)
+            self._holds_last = not why
+            if not why and came(record):
+                continue  # it says where those before it come from
+            one = self._judge(record, why, number)
             seen.append(one)
             number = max(number, one.number)
         return seen
@@ -184,7 +193,8 @@ class JournalShelf:
             record = self._seal(seq + 1, number, new.at, kind, body, seal)
             return Prepared(number, record.seal, new.state, Extend(self.run, head, [record], cuts=cuts))
         stay = [one for one in found.seen if one.sound] if kept is None else list(kept)
-        records = self._chained([one.source[0] for one in stay])
+        origins = [one for one in found.source.records if came(one)] if not found.damaged else []
+        records = self._chained([*origins, *(one.source[0] for one in stay)])
         record = self._seal(len(records) + 1, number, new.at, kind, body, records[-1].seal if records else GENESIS)
         oldest = stay[0].number if stay else number
         left_out = {one.number for one in found.seen if one.number >= oldest} - {one.number for one in stay}
@@ -261,3 +271,20 @@ def _claimed(body: bytes) -> int | None:
     """The number in the body of a damaged record, if there still is one. It is found by a search, not by decoding."""
     found = _NUMBER.match(body)
     return None if found is None else int(found[1])
+
+
+def checkpoint_of(name: str) -> str | None:
+    """The name of the checkpoint whose journal this is, if it is one."""
+    return name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else None
+
+
+def journal_of(checkpoint: str) -> str:
+    return _PREFIX + checkpoint
+
+
+def unknown_to(records: Iterable[Record], adopted: str) -> bool:
+    """Whether none of these sound generations was saved after the store was adopted."""
+    entries = (from_record(record) for record in records)
+    return not any(
+        isinstance(one, GenerationSaved) and one.watch.get(_STORE) == {"adopted": adopted} for one in entries
+    )

@@ -87,6 +87,11 @@ def shown(url: str) -> str:
     return url if backend is None else backend.shown(url)
 
 
+def address(store: Store) -> str:
+    """The URL of an open store, for people in any folder: without a password, and with the whole path."""
+    return backend_of(store.url).address(store)
+
+
 def close_all() -> None:
     """Close every store this process has open."""
     with _opening:
@@ -98,7 +103,7 @@ def close_all() -> None:
 
 
 def _unknown(scheme: str, url: str) -> UsageError:
-    if scheme == "file":
+    if scheme in ("file", "s3", "gs", "az"):
         return UsageError(f"{url!r} can hold checkpoints, not runs. Use {FORMS}.")
     url = _USER.sub("//***@", url)
     hint = "" if scheme else f" Did you mean sqlite:///{url}?"

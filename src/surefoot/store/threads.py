@@ -14,13 +14,14 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from surefoot.core.entry import Entry, Kept, ThreadCleared, ThreadSaved, ThreadWrote, Value
+from surefoot.core.entry import Entry, Kept, RunLeft, RunMoved, ThreadCleared, ThreadSaved, ThreadWrote, Value
 from surefoot.core.parts import Cut, Whole, expand
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record
 from surefoot.core.visible import visible
 from surefoot.errors import CodecMissing, Damaged, SchemaMismatch, Stopped
 from surefoot.store import chain
 from surefoot.store.contract import RESERVED, Extend, Head, Journals, Rewrite, Store, Stored
+from surefoot.store.departed import moved_away
 
 PREFIX: Final = f"{RESERVED}thread{RESERVED}"
 _STORE: Final = f"{RESERVED}store"
@@ -74,6 +75,8 @@ class Folded:
         self.others: list[Record] = []
         """What else stands here, sound, and stays when the journal is rewritten."""
         self.unread: list[Unread] = []
+        self.left: tuple[Record, RunLeft] | None = None
+        """What says that the thread is in another store now."""
         self.doubt = ""
         """What is wrong with the note of the newest record."""
 
@@ -107,8 +110,10 @@ class Folded:
             self.saved.setdefault(entry.ns, {})[entry.id] = Saved(record, entry)
         elif isinstance(entry, ThreadWrote):
             self.wrote.setdefault(Key(entry.ns, entry.id), []).append(Wrote(record, entry))
-        elif isinstance(entry, ThreadCleared):
+        elif isinstance(entry, ThreadCleared | RunMoved):
             self.others.append(record)
+        elif isinstance(entry, RunLeft):
+            self.left = record, entry
         else:
             self.unread.append(Unread(record.seq, "is damaged: it is not what belongs in this place"))
 
@@ -134,12 +139,22 @@ class ThreadJournal:
         folded = self._folded
         if folded is None or folded.damaged or not self._continues(folded):
             folded = self._folded = self._read()
+        self._require_here(folded)
         return folded
+
+    def _require_here(self, folded: Folded) -> None:
+        if folded.left is not None:
+            name, here = f"thread {visible(self.thread)}", self.store.url
+            record, entry = folded.left
+            raise moved_away(name, entry, record.at, here, is_done=record.seq == 1)
 
     @property
     def known(self) -> Folded:
         """What it said when it was last read or written."""
-        return self.refresh() if self._folded is None else self._folded
+        if self._folded is None:
+            return self.refresh()
+        self._require_here(self._folded)
+        return self._folded
 
     def forget(self) -> None:
         """Whether a write that broke off has arrived is not known: the next look reads everything."""
@@ -342,3 +357,9 @@ def adoption(store: Journals) -> str:
 
 def _between(seq: int, stop: int) -> range:
     return range(seq + 1, min(stop, seq + 1001))
+
+
+def unknown_to(records: Iterable[Record], adopted: str) -> bool:
+    """Whether none of these sound checkpoints was saved after the store was adopted."""
+    saved = [entry for entry in map(from_record, records) if isinstance(entry, ThreadSaved)]
+    return bool(saved) and all(one.adopted != adopted for one in saved)

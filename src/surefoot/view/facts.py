@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from surefoot.engine.operate.supposing import Supposed
     from surefoot.engine.upkeep.adoption import Adoption
     from surefoot.engine.upkeep.exports import Exported
+    from surefoot.engine.upkeep.imports import Imported
+    from surefoot.engine.upkeep.moving import Gone, Moved, Stays
     from surefoot.engine.upkeep.tombstones import Candidate, Refusal, Swept
     from surefoot.engine.upkeep.verification import Flaw, VerifyResult
     from surefoot.store.backend import Backup
@@ -565,6 +567,25 @@ def _candidate(one: Candidate) -> Facts:
     left = one.tombstone
     created, ended = text.moment(left.created), text.moment(left.ended)
     return _of(left, "run workflow status entries created ended labels", run=one.run, created=created, ended=ended)
+
+
+def moves(
+    moved: Iterable[Moved], stays: Iterable[Stays], gone: Iterable[Gone], source: str, target: str, *, done: bool
+) -> Facts:
+    """What moved from one store to another, or would move; what stays; what had moved before."""
+    return Facts(
+        {"from": source},
+        to=target,
+        done=done,
+        moved=[_of(one, "name entries status") for one in moved],
+        stays=[_of(one, "name why damaged") for one in stays],
+        moved_before=[_of(one, "name url") for one in gone],
+    )
+
+
+def taken_in(found: Imported) -> Facts:
+    """A run that was taken from a file."""
+    return _of(found, "run entries status is_back")
 
 
 def adoption(found: Adoption, checkpoints: list[str], threads: list[str]) -> Facts:

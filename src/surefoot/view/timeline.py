@@ -204,6 +204,8 @@ _WORDS: Final = {
     "EffectLandedLate": _Words("EXECUTED TOO LATE", _landed_late),
     "FellBack": _Words("FELL BACK", _fell_back, loud=True),
     "RunPruned": _Words("run pruned", lambda data: f"had ended {data.get('status')}; {_by(data)}"),
+    "RunLeft": _Words("MOVED AWAY", lambda data: f"to {data.get('url')}; {_by(data)}", loud=True),
+    "RunMoved": _Words("moved here", lambda data: f"from {data.get('url')}; {_by(data)}"),
     "RunRewound": _Words("sent back", _rewound, loud=True),
     "CallsUnclaimed": _Words("not asked for any more", _addresses),
     "StepStarted": _Words("step started", _args),

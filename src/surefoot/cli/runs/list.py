@@ -13,11 +13,11 @@ from surefoot.cli import output, paint
 from surefoot.cli.options import Settings, pairs, verb
 from surefoot.core.need import KINDS
 from surefoot.core.readiness import LEFT_BEHIND
-from surefoot.core.state import FAILED, QUEUED, RUNNING, SLEEPING, STATUSES, STOPPED, WAITING
+from surefoot.core.state import FAILED, MOVED, QUEUED, RUNNING, SLEEPING, STATUSES, STOPPED, WAITING
 from surefoot.engine.operate import run_list
 from surefoot.engine.process import config
 from surefoot.engine.process.runtime import Runtime
-from surefoot.errors import Damaged
+from surefoot.errors import Damaged, MovedAway
 from surefoot.store.contract import IndexRow, Listed, RunQuery, Stored
 from surefoot.view import listing, standing, text
 from surefoot.view.standing import Stands
@@ -90,7 +90,7 @@ def _seen(runtime: Runtime, found: Sequence[Listed]) -> Iterator[listing.Seen]:
     for one in found:
         row = one.row
         over = row is not None and row.status not in (*MAY_NEED_A_PERSON, FAILED) and row.reason != LEFT_BEHIND
-        if row is not None and over and row.seq > TOMBSTONE:
+        if row is not None and over and (row.seq > TOMBSTONE or row.status == MOVED):
             yield listing.Seen(row.run, row.workflow, row.status, row.created, row.labels, Stands(row.status))
         else:
             unsure.append(one)
@@ -109,6 +109,9 @@ def _by_journal(runtime: Runtime, one: Listed, stored: Stored | None) -> listing
         state, driven = run_list.look(
             runtime, lambda: run_list.recorded(runtime, one.run, read.pop() if read else None)
         )
+    except MovedAway:
+        known = (row.workflow, MOVED, row.created, row.labels) if row is not None else ("", MOVED, 0, {})
+        return listing.Seen(one.run, *known, Stands(MOVED))
     except Damaged as error:
         known = (row.workflow, row.status, row.created, row.labels) if row is not None else ("", "", 0, {})
         damage = f"{type(error).__name__}: {error.summary}"

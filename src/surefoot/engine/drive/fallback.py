@@ -15,7 +15,17 @@ from msgspec.structs import replace
 
 from surefoot.core.audit import Audit
 from surefoot.core.cure import Advice, command
-from surefoot.core.entry import BY_PARTS, FellBack, Published, RunAdopted, RunContinued, RunCreated, RunPruned
+from surefoot.core.entry import (
+    BY_PARTS,
+    KIND_OF,
+    FellBack,
+    Published,
+    RunAdopted,
+    RunContinued,
+    RunCreated,
+    RunLeft,
+    RunPruned,
+)
 from surefoot.core.evidence import Evidence, fallbacks_before, weigh
 from surefoot.core.seal import GENESIS, Record, Sealer, from_record
 from surefoot.core.state import ENDED, FAILED, STOPPED, RunState
@@ -159,6 +169,13 @@ def survey(store: Store, run: str, valid: int | None = None) -> Survey:
     last = Head(kept[-1].seq, kept[-1].seal) if kept else Head(0, GENESIS)
     if not behind and stored.head == last:
         return Survey(stored.records, stored.head, evidence, None, state)
+    if any(record.kind == KIND_OF[RunLeft] for record in stored.records):
+        raise JournalCorrupt(
+            f"run {run}: its journal is damaged, and it moves to another store, or has moved there. It does not go on "
+            "here. Nothing was changed.",
+            run_id=run,
+            cures=(Advice("look", "whether the other store has it: the end of its journal names that store"),),
+        )
     if not kept:
         raise JournalCorrupt(
             f"run {run}: no entry of it is valid from the first on, so there is nothing to go on from. "
@@ -229,7 +246,7 @@ def _refuse_if_driven(store: Store, found: Survey) -> None:
 
 def renew_row(store: Journals, run: str) -> None:
     """Write a run's row in the index anew, from its journal."""
-    found = journal.load(store, run)
+    found = journal.recorded(store, run)
     if found is not None:
         state, head = found
         bell.append(store, Extend(run, head, [], journal.index_row(state)))

@@ -38,6 +38,11 @@ def recorded_end(store: Store, state: RunState) -> Any:
     """Return or raise how a run ended, as recorded."""
     if state.pruned is not None:
         when = datetime.fromtimestamp(state.pruned_at / 1e6, UTC).strftime("%Y-%m-%d")
+        if state.pruned.archive:
+            raise NotFound(
+                f"run {state.run} ended {state.status} and was pruned on {when}: what it recorded is in "
+                f"{state.pruned.archive}. `{command('restore', state.run)}` brings it back. It does not run again."
+            )
         raise NotFound(
             f"run {state.run} ended {state.status} and was pruned on {when}: what it recorded is no longer kept in "
             f"{store.url}. It does not run again; for a new task use another run id."

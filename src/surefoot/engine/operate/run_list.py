@@ -41,9 +41,10 @@ def _with_row(runtime: Runtime, one: Listed) -> Listed:
     if one.row is not None:
         return one
     try:
-        return replace(one, row=journal.index_row(recorded(runtime, one.run)))
+        found = journal.recorded(runtime.store, one.run)
     except Damaged:
         return one
+    return one if found is None else replace(one, row=journal.index_row(found[0]))
 
 
 def recorded(runtime: Runtime, run: str, stored: Stored | None = None) -> RunState:

@@ -8,6 +8,7 @@ session that drives a run does not ring: its drive ends with a value that has th
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from surefoot.engine.process import engines
 from surefoot.store.contract import Extend, IndexRow, Journals, Rewrite, Upkeep
@@ -17,10 +18,16 @@ log = logging.getLogger("surefoot")
 
 def append(store: Journals, item: Extend) -> bool:
     """Whether it was written: not if the head has changed."""
-    is_written = store.append([item]) == [None]
-    if is_written:
-        _ring(item.row)
-    return is_written
+    return append_each(store, [item])[0]
+
+
+def append_each(store: Journals, items: Sequence[Extend]) -> list[bool]:
+    """The same for many at once, each by itself."""
+    written = [conflict is None for conflict in store.append(items)] if items else []
+    for item, is_written in zip(items, written, strict=True):
+        if is_written:
+            _ring(item.row)
+    return written
 
 
 def rewrite(store: Upkeep, *items: Rewrite, beyond: int = 0) -> bool:

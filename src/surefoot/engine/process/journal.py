@@ -46,14 +46,25 @@ from surefoot.engine.process.commit import Committer, Packed, Ticket
 from surefoot.engine.process.whereabouts import in_its_store
 from surefoot.errors import Fenced, JournalCorrupt, Outdated, SchemaMismatch, StoreUnavailable, ValueRejected
 from surefoot.store.contract import Extend, Head, IndexRow, Journals, Readable, Store, Stored
+from surefoot.store.departed import moved_away
 
 
 @in_its_store
 def load(store: Journals, run: str, stored: Stored | None = None) -> tuple[RunState, Head] | None:
-    """A run as recorded, every record verified. None only if the store does not know the run.
+    """A run as recorded, every record verified. None only if the store does not know the run. `MovedAway`, if it is in
+    another store now.
 
     `stored`: its data, if just read along with other runs.
     """
+    found = recorded(store, run, stored)
+    if found is not None and found[0].gone is not None:
+        raise moved_away(f"run {run}", found[0].gone, found[0].gone_at, store.url, is_done=found[0].seq == 1)
+    return found
+
+
+@in_its_store
+def recorded(store: Journals, run: str, stored: Stored | None = None) -> tuple[RunState, Head] | None:
+    """The same for lists and for moves: also of a run that is in another store now."""
     if stored is None:
         stored = store.read(run)
     if not stored.records and stored.head is None:

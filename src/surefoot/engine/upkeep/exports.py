@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import stat
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
@@ -284,6 +285,36 @@ def check_file(path: str) -> Exported:
         raise StoreUnavailable(f"{path}: cannot be read: {error.strerror}.") from error
 
 
+class Contents(Struct, frozen=True):
+    """A file that was checked, with all that is in it."""
+
+    exported: Exported
+    records: list[Record]
+    parts: dict[bytes, Part]
+
+
+def read_file(path: str) -> Contents:
+    """As `check_file`, and what is in it."""
+    try:
+        with _plain(path) as file:
+            reader = _Reader(path, file)
+            return Contents(reader.file(), reader.records, reader.parts)
+    except FileNotFoundError as error:
+        raise NotFound(f"there is no file {path}.") from error
+    except OSError as error:
+        raise StoreUnavailable(f"{path}: cannot be read: {error.strerror}.") from error
+
+
+def read_bytes(where: str, data: bytes) -> Contents:
+    """The same for a file that came from elsewhere."""
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        file.seek(0)
+        reader = _Reader(where, file)
+        return Contents(reader.file(), reader.records, reader.parts)
+
+
 class _Check:
     def __init__(self, path: str, file: IO[bytes]) -> None:
         self._path = path
@@ -338,6 +369,7 @@ class _Check:
         )  # fmt: skip
         self._records += 1
         entry = self._audit.take(record)
+        self._keep(record)
         broken = self._audit.found
         if broken is not None and whole:
             raise self._bad(f"entry {broken.entry}: {broken.why}")
@@ -345,9 +377,13 @@ class _Check:
             for reference in references(entry):
                 self._needed.setdefault(reference, record.seq)
 
+    def _keep(self, found: Record | Part) -> None:
+        """A check keeps nothing."""
+
     def _part(self, line: _PartLine, *, whole: bool) -> None:
         part = self._part_of(line)
         self._parts += 1
+        self._keep(part)
         wrong = fault(part)
         if not wrong:
             self._places[part.id] = self._last
@@ -438,6 +474,21 @@ class _Check:
             facts={"line": self._number, "valid": self._audit.valid},
             cures=(Advice("still there?", "export it again from the store"),),
         )
+
+
+class _Reader(_Check):
+    """A check that keeps what it has read."""
+
+    def __init__(self, path: str, file: IO[bytes]) -> None:
+        super().__init__(path, file)
+        self.records: list[Record] = []
+        self.parts: dict[bytes, Part] = {}
+
+    def _keep(self, found: Record | Part) -> None:
+        if isinstance(found, Record):
+            self.records.append(found)
+        else:
+            self.parts[found.id] = found
 
 
 # --- files ---------------------------------------------------------------------------------------------------

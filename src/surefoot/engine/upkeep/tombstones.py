@@ -21,7 +21,7 @@ from surefoot.core.timer import MICROS
 from surefoot.engine.process import bell, journal
 from surefoot.engine.process.clock import Clock
 from surefoot.engine.upkeep.verification import Flaw, Verification, Watch, aside
-from surefoot.errors import Damaged, SchemaMismatch
+from surefoot.errors import Damaged, MovedAway, SchemaMismatch
 from surefoot.store.contract import Head, Index, Rewrite, RunQuery, Store, Upkeep
 
 _PAGE: Final = 1000
@@ -41,6 +41,8 @@ class Refusal(Struct, frozen=True):
 
     run: str
     why: str
+    damaged: bool = False
+    """Whether what was written elsewhere of it is damaged."""
 
 
 class Swept(Struct, frozen=True):
@@ -63,6 +65,8 @@ def candidates(
         except (Damaged, SchemaMismatch) as error:
             yield Refusal(run, error.summary)
             continue
+        except MovedAway:
+            continue  # what is left of it says where it is
         if found is None:
             continue
         state, head = found
@@ -70,9 +74,15 @@ def candidates(
             yield _candidate(state, head)
 
 
-def bury(store: Store, clock: Clock, found: Candidate, *, by: str = "", note: str = "") -> Refusal | None:
-    """Replace a run's journal by the tombstone. Refused if the run has changed since it was checked."""
-    record, cuts = Sealer(store.id, found.run).entry(replace(found.tombstone, by=by, note=note), at=clock.now())
+def bury(
+    store: Store, clock: Clock, found: Candidate, *, by: str = "", note: str = "", archive: str = "", sha256: str = ""
+) -> Refusal | None:
+    """Replace a run's journal by the tombstone. Refused if the run has changed since it was checked.
+
+    `archive`, `sha256`: the object that was made of the run, and found whole.
+    """
+    stone = replace(found.tombstone, by=by, note=note, archive=archive, sha256=sha256)
+    record, cuts = Sealer(store.id, found.run).entry(stone, at=clock.now())
     left = RunState(found.run)
     left.fold(record)
     item = Rewrite(found.run, found.head, 0, [record], journal.index_row(left), cuts, archive=False, forget=True)

@@ -28,6 +28,9 @@ class SqliteBackend(Backend):
 
         return SqliteStore.open(self.file(url), create=create, url=url, announce=announce)
 
+    def address(self, store: Store) -> str:
+        return f"sqlite:///{store.file}"
+
     def open_regressed(self, url: str) -> Store:
         from surefoot.store.sqlite.store import SqliteStore
 

@@ -40,6 +40,8 @@ class Server:
         self.port = free_port()
         self.settings = {"appendonly": "yes", "appendfsync": "always", "save": ""} | settings
         self.process: subprocess.Popen[bytes] | None = None
+        self.command: list[str] = []
+        """Instead of these settings: for a sentinel."""
         folder.mkdir(exist_ok=True, parents=True)
 
     @property
@@ -59,10 +61,7 @@ class Server:
         given = {**self.settings, **settings, "dir": str(self.folder), "port": str(self.port), "bind": "127.0.0.1"}
         words = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", value)]
         with (self.folder / "server.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [binary(self.kind), *words, "--enable-debug-command", "yes"][: None if self.kind == VALKEY else -2],
-                stdout=log, stderr=log,
-            )  # fmt: skip
+            self.process = subprocess.Popen([binary(self.kind), *(self.command or words)], stdout=log, stderr=log)
         self._wait()
 
     def stop(self, number: int = signal.SIGKILL) -> None:

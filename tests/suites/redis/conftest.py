@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from surefoot.engine.declare.registry import registry
 from surefoot.store.channel import Waits
 from surefoot.store.open import close_all
 from surefoot.store.redis.address import read_address
@@ -55,3 +56,23 @@ def opened(url: str) -> Iterator[Callable[..., RedisStore]]:
     yield open_
     for store in stores:
         store.close()
+
+
+@pytest.fixture
+def store(valkey: Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of an empty store, which is also the default one. A lease that a test can wait out."""
+    url = valkey.fresh(lease=3)
+    monkeypatch.setenv("SUREFOOT_STORE", url)
+    return url
+
+
+@pytest.fixture(autouse=True)
+def own_workflows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker drives what its process knows; other tests of this process have defined workflows of the same names."""
+    module = request.function.__module__
+    if module.startswith("tests.workers."):
+        known = {
+            name: {origin: each for origin, each in found.items() if origin.startswith(f"{module}:")}
+            for name, found in registry._known.items()
+        }
+        monkeypatch.setattr(registry, "_known", {name: found for name, found in known.items() if found})

@@ -45,12 +45,12 @@ def record_bytes(record: Record) -> bytes:
 def to_record(run: str, stored: bytes) -> tuple[int, Record]:
     """The record, and its position in the store."""
     try:
-        pos, seal, *numbers = _STORED.unpack_from(stored)
+        pos, seal, seq, epoch, at, kind, schema, codec, key = _STORED.unpack_from(stored)
     except LayoutError:
         raise JournalCorrupt(
             f"run {run}: a stored record has {len(stored)} bytes, too few for any record.", run_id=run
         ) from None
-    return pos, Record(run, *numbers, stored[_STORED.size :], seal)
+    return pos, Record(run, seq, epoch, at, kind, schema, codec, key, stored[_STORED.size :], seal)
 
 
 def to_records(run: str, found: Sequence[bytes]) -> list[Record]:
@@ -78,7 +78,8 @@ def to_part(name: bytes, stored: bytes) -> Part | None:
     """None: it is missing, or too short to be one, which is the same."""
     if len(stored) < _PART.size:
         return None
-    return Part(name, *_PART.unpack_from(stored), stored[_PART.size :])
+    kind, codec, size = _PART.unpack_from(stored)
+    return Part(name, kind, codec, size, stored[_PART.size :])
 
 
 def row_bytes(row: IndexRow | None) -> tuple[bytes, bytes]:

@@ -18,7 +18,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -396,7 +396,8 @@ class RedisStore(Derived):
         self._refuse_unless_usable()
         lists = lists_for(query)
         if lists:
-            return listed(query, self._place_of, self._page, lambda _, *page: self._page(*page, lists), self._rowless)
+            page = partial(self._page, lists=lists)
+            return listed(query, self._place_of, self._page, lambda _, before, many: page(before, many), self._rowless)
         return collect(query, self._place_of(query.before) if query.before else NEWEST, self._page)
 
     def _place_of(self, run: str) -> int:
@@ -591,7 +592,8 @@ class RedisStore(Derived):
 
     def _refuse_remains(self, connection: Connection) -> None:
         """Keys of a store without its description are what is left of one."""
-        prefix, cursor, keys = self._address.prefix, b"0", []
+        prefix, cursor = self._address.prefix, b"0"
+        keys: list[bytes] = []
         while not keys:
             cursor, keys = connection.ask_one(
                 b"SCAN", cursor, b"MATCH", f"{prefix}*".encode(), b"COUNT", b"1000", silence=self._waits.slow

@@ -59,7 +59,11 @@ class Server:
 
     def start(self, **settings: str) -> None:
         given = {**self.settings, **settings, "dir": str(self.folder), "port": str(self.port), "bind": "127.0.0.1"}
-        words = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", value)]
+        words = [
+            word
+            for name, value in given.items()
+            for word in (f"--{name.replace('_', '-')}", *(value.split() if name == "replicaof" else [value]))
+        ]
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen([binary(self.kind), *(self.command or words)], stdout=log, stderr=log)
         self._wait()
@@ -80,6 +84,7 @@ class Server:
         import redis
 
         with closing(redis.Redis(port=self.port, protocol=2, socket_timeout=30)) as client:
+            client.response_callbacks.clear()  # answers as they come
             return client.execute_command(*words)
 
     def log_files(self) -> list[Path]:

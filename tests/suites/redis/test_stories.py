@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -111,12 +113,13 @@ def test_older_log_that_a_person_adopts_asks_about_the_next_payment(own, behind,
     assert shop.paid() == [0, 1, 2, 3, 4]
     assert shell("verify")[0] == 0
 
-    for address, happened in (("pay#4", 3), ("pay#5", 4)):
-        sf.get_run("o1").settle(address, happened=f"paid {happened}")
-        try:
-            assert shop.pipeline.run("o1") == [f"paid {n}" for n in range(8)]
-        except sf.InDoubt:
-            continue
+    for n in range(3, 8):  # each effect without a record is asked about, and a person looks at the ledger
+        truth = {"happened": f"paid {n}"} if n in shop.paid() else {"not_happened": True}
+        sf.get_run("o1").settle(f"pay#{n + 1}", **truth)
+        if n < 7:
+            with pytest.raises(sf.InDoubt, match=f"pay#{n + 2}"):
+                shop.pipeline.run("o1")
+    assert shop.pipeline.run("o1") == [f"paid {n}" for n in range(8)]
     assert shop.paid() == [0, 1, 2, 3, 4, 5, 6, 7]
 
 
@@ -185,6 +188,7 @@ RUNS = 40
 def evicting(server: Server, seed: int, where: str) -> Counter[str]:
     """Many runs, on a server that throws keys away; then each is asked for, by those who wrote and by a stranger."""
     url = server.fresh(durability="none")
+    empty = _memory(server)
     store = RedisStore.open(read_address(url), create=True)
     records: dict[str, list[bytes]] = {}
     for n in range(RUNS):
@@ -192,22 +196,25 @@ def evicting(server: Server, seed: int, where: str) -> Counter[str]:
         store.append([writer.append(b"%d" % seed, b"x" * 400), Writer(store, f"other-{n}").append(b"1")])
         records[writer.run] = [record.body for record in store.read(writer.run).records]
     server.ask("CONFIG", "SET", "maxmemory-policy", ("allkeys-random", "allkeys-lru")[seed % 2])
-    used = int(redis.Redis(port=server.port, protocol=2).info("memory")["used_memory"])
-    server.ask("CONFIG", "SET", "maxmemory", max(int(used * (0.9 + seed % 10 / 100)), 1))
-    for n in range(50):
-        try:
-            server.ask("SET", f"foreign-{n}", "y" * 2000)
-        except redis.ResponseError:
-            break
+    ours = _memory(server) - empty
+    server.ask("CONFIG", "SET", "maxmemory", empty + ours * (4 + seed % 6) // 10)
+    with suppress(redis.ResponseError):
+        for n in range(10):
+            server.ask("SET", f"foreign-{n}", "y" * 500)
     server.ask("CONFIG", "SET", "maxmemory", 0)
     found: Counter[str] = Counter()
-    for asked in (store, _stranger(url, where)):
+    remains = server.ask("KEYS", f"{read_address(url).prefix}*")  # if nothing does, a stranger finds a new server
+    for asked in (store, *([_stranger(url, where)] if remains else [])):
         for run, bodies in records.items():
             found[_told(asked, run, bodies)] += 1
     store.close()
     server.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
     server.ask("FLUSHALL")
     return found
+
+
+def _memory(server: Server) -> int:
+    return int(re.findall(rb"used_memory:(\d+)", server.ask("INFO", "memory"))[0])
 
 
 def _stranger(url: str, where: str) -> RedisStore | None:
@@ -241,7 +248,7 @@ def test_evicting_server_never_makes_a_run_unknown(tmp_path):
     with serving(tmp_path / "server") as server:
         found = sum((evicting(server, seed, str(tmp_path / f"s{seed}")) for seed in range(6)), Counter())
 
-    assert sum(found.values()) == 6 * 2 * RUNS
+    assert 6 * RUNS <= sum(found.values()) <= 6 * 2 * RUNS
     assert found["regressed"], "nothing was evicted"
 
 
@@ -251,10 +258,9 @@ def test_a_hundred_evicting_servers_never_make_a_run_unknown(tmp_path):
     for seed in range(100):
         with serving(tmp_path / f"server{seed}") as server:
             found += evicting(server, seed, str(tmp_path / f"s{seed}"))
-    print(found)
 
-    assert sum(found.values()) == 100 * 2 * RUNS
-    assert found["regressed"] > 100
+    assert 100 * RUNS <= sum(found.values()) <= 100 * 2 * RUNS
+    assert found["regressed"] > 100, found
 
 
 def test_evicting_server_is_refused_at_open_and_forced_it_repeats_nothing(tmp_path, monkeypatch):
@@ -315,7 +321,7 @@ def test_foreign_keys_are_evicted_and_ours_stay_until_the_memory_is_full(tmp_pat
         for writer, head in zip(writers, heads, strict=True):
             stored = store.read(writer.run)
             assert (stored.head, len(stored.records)) == (head, done), "all runs of the batch, or none"
-        assert int(redis.Redis(port=server.port, protocol=2).info("stats")["evicted_keys"]) > 0
+        assert b"evicted_keys:0\r" not in server.ask("INFO", "stats")
         store.close()
 
 
@@ -360,7 +366,7 @@ def test_stale_replica_that_is_promoted_is_noticed(own, tmp_path):
 
 
 def _text(server: Server, section: str) -> str:
-    return str(redis.Redis(port=server.port, protocol=2).execute_command("INFO", section))
+    return str(server.ask("INFO", section))
 
 
 def test_log_that_is_cut_anywhere_is_complete_or_refused(tmp_path):
@@ -374,9 +380,8 @@ def test_log_that_is_cut_anywhere_is_complete_or_refused(tmp_path):
 @pytest.mark.proof
 def test_log_that_is_cut_in_60_places(tmp_path):
     found = cut_logs(tmp_path, count=60)
-    print(found)
 
-    assert found["regressed"] >= 55
+    assert found["regressed"] >= 55, found
 
 
 def cut_logs(tmp_path: Path, *, count: int) -> Counter[str]:

@@ -13,7 +13,7 @@ import socket
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 
 from bench.work import Figures
@@ -98,7 +98,7 @@ def measured(url: str) -> Figures:
     }
 
 
-def _granted(answers: list[object]) -> None:
+def _granted(answers: Sequence[object]) -> None:
     if any(answer is not None for answer in answers):
         raise AssertionError("an append was refused")
 

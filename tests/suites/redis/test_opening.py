@@ -16,7 +16,9 @@ from surefoot.store.open import backend_of, close_all, open_store, shown
 from surefoot.store.redis.address import read_address
 from surefoot.store.redis.store import RedisStore
 from surefoot.testing.conformance import Writer, assert_whole, index_row, large_value
+from tests.postgres import free_port
 from tests.redis import REDIS, VALKEY, Server, serving
+from tests.working import wait_until
 
 CARELESS = [
     ({"appendonly": "no"}, "appendonly is off"),
@@ -176,6 +178,31 @@ def test_sentinels_name_the_primary(tmp_path):
                 RedisStore.open(read_address(f"redis+sentinel://127.0.0.1:{sentinel.port}/nobody"), create=True)
         finally:
             sentinel.stop()
+
+
+def test_store_in_a_cluster_is_found_from_any_node(tmp_path):
+    """All its keys are in one slot; a node that does not have it says who does."""
+    nodes = [Server(tmp_path / str(n), cluster_enabled="yes", cluster_port=str(free_port())) for n in range(2)]
+    for node in nodes:
+        node.start()
+    try:
+        for node, slots in zip(nodes, ((0, 8191), (8192, 16383)), strict=True):
+            node.ask("CLUSTER", "ADDSLOTSRANGE", *slots)
+        nodes[0].ask("CLUSTER", "MEET", "127.0.0.1", nodes[1].port, nodes[1].settings["cluster_port"])
+        for node in nodes:
+            wait_until(lambda node=node: b"cluster_state:ok" in node.ask("CLUSTER", "INFO"))
+        for name in ("one", "two", "three", "four"):
+            store = open_store(nodes[0].url_of(name), create=True)
+            assert store.append([Writer(store, "r").append(b"1", row=index_row("r"))]) == [None]
+            assert store.worker
+            other = RedisStore.open(read_address(nodes[1].url_of(name)), create=False)
+            assert other.read("r") == store.read("r")
+            other.close()
+        close_all()
+        assert all(node.ask("DBSIZE") for node in nodes), "all four were in one node: the test shows nothing"
+    finally:
+        for node in nodes:
+            node.stop()
 
 
 @pytest.mark.parametrize(

@@ -48,10 +48,10 @@ def graph() -> Any:
     return guard(builder.compile(checkpointer=Saver()))
 
 
-def test_thread_whose_last_steps_are_lost_is_refused_and_nothing_is_repeated(tmp_path):
+def test_thread_whose_last_steps_are_lost_is_refused_and_nothing_is_repeated(tmp_path, monkeypatch):
     did.clear()
     with serving(tmp_path / "server") as server:
-        sf.configure(store=server.url)
+        monkeypatch.setenv("SUREFOOT_STORE", server.url)
         stops.update({"charge"})
         with pytest.raises(ConnectionError):
             graph().invoke({"log": []}, THREAD)

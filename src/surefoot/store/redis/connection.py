@@ -7,6 +7,7 @@ with `Lost`: what was sent may have been carried out. `Rejected` is the server's
 
 from __future__ import annotations
 
+import re
 import select
 from collections.abc import Sequence
 from contextlib import suppress
@@ -26,6 +27,7 @@ Reply = Any
 _GONE: Final = frozenset({"READONLY", "LOADING", "MASTERDOWN", "MOVED", "ASK", "UNBLOCKED"})
 """This server does not do it, and another one, or the same one later, may."""
 _READ_BYTES: Final = 65536
+_IN_SCRIPT: Final = re.compile(r"ERR Error running script .*?: -([A-Z]+) ")
 
 
 def driver(part: str) -> Any:
@@ -42,16 +44,24 @@ class Route:
         self._address = address
         self._moved: tuple[str, int] | None = None
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the server that the URL names has said which other one has the store."""
+        return self._moved is not None
+
     def server(self, seconds: float) -> tuple[str, int]:
         if self._address.sentinels:
             return self._primary(seconds)
-        moved, self._moved = self._moved, None  # followed once: if that server is away, the first one is asked again
-        return moved or (self._address.host, self._address.port)
+        return self._moved or (self._address.host, self._address.port)
 
     def moved(self, text: str) -> None:
         host, _, port = text.rsplit(maxsplit=1)[-1].rpartition(":")
         if port.isdecimal():
             self._moved = (host or self._address.host, int(port))
+
+    def failed(self) -> None:
+        """That server is away: the one that the URL names may know better."""
+        self._moved = None
 
     def _primary(self, seconds: float) -> tuple[str, int]:
         sentinel = driver("redis.sentinel")
@@ -106,6 +116,7 @@ class Connection:
         except (errors.AuthenticationError, errors.AuthorizationError, errors.NoPermissionError) as error:
             raise Rejected("NOAUTH", self._hidden(error)) from None
         except (errors.RedisError, OSError) as error:
+            self._route.failed()
             raise Lost(self._hidden(error)) from None
         return made
 
@@ -120,7 +131,7 @@ class Connection:
         except TimeoutError:
             self.close()
             raise Lost(f"no answer for {silence or self._silence:g} s") from None
-        except OSError as error:
+        except (OSError, ValueError) as error:
             self.close()
             raise Lost(self._hidden(error)) from None
         except BaseException:
@@ -157,7 +168,7 @@ class Connection:
             if not self._buffer and not readable(seconds, self._socket.fileno(), *also):
                 return False
             return self._messages()
-        except OSError as error:
+        except (OSError, ValueError) as error:
             self.close()
             raise Lost(self._hidden(error)) from None
 
@@ -187,7 +198,7 @@ class Connection:
                 return rest
             case b"-":
                 text = self._address.url.hide(rest.decode("utf-8", "replace"))
-                return Rejected(text.partition(" ")[0], text)
+                return Rejected(_code(text), text)
             case _:
                 raise ConnectionError("the answer is not in the protocol of Redis")
 
@@ -224,6 +235,12 @@ class Connection:
 
     def _hidden(self, error: BaseException) -> str:
         return self._address.url.hide(_said(error))
+
+
+def _code(text: str) -> str:
+    """What kind of refusal it is. Older servers say inside what a script met."""
+    inside = _IN_SCRIPT.match(text)
+    return inside[1] if inside else text.partition(" ")[0]
 
 
 def _said(error: BaseException) -> str:

@@ -237,7 +237,7 @@ class RedisStore(Derived):
 
         def write(connection: Connection) -> list[Any]:
             replies = connection.run(script, (*self._past(), *args), *self._guard)
-            if replies[0][0] == b"ok" and replies[0][1]:
+            if replies[0][0] == b"ok":
                 self._refuse_unless_kept(connection, replies[1:])
             found: list[Any] = replies[0]
             return found
@@ -557,14 +557,24 @@ class RedisStore(Derived):
             self._note_closed()
 
     def _enter(self, *, create: bool, announce: Announce | None) -> None:
-        with explained(self.url, refusals), _closed_on_failure(self._dial()) as connection:
-            if create and self._greet(connection) is None:
-                self._make(connection, announce)
-            self._check(connection)
+        with explained(self.url, refusals):
+            try:
+                connection = self._entered(create=create, announce=announce)
+            except Lost:
+                if not self._route.is_elsewhere:
+                    raise
+                connection = self._entered(create=create, announce=announce)
         self._reader.connection = connection
         self._note_open()
         if self._address.durability == NONE:
             log.warning("%s: opened with durability=none: this server may lose what it acknowledged.", self.url)
+
+    def _entered(self, *, create: bool, announce: Announce | None) -> Connection:
+        with _closed_on_failure(self._dial()) as connection:
+            if create and self._greet(connection) is None:
+                self._make(connection, announce)
+            self._check(connection)
+        return connection
 
     def _make(self, connection: Connection, announce: Announce | None) -> None:
         reply = connection.run(scripts.CREATE, (_number(FORMAT), secrets.token_bytes(16)))[0]
@@ -581,26 +591,38 @@ class RedisStore(Derived):
         if server.version < checks.OLDEST:
             raise UsageError(f"{self.url}: {server.shown} is too old; Redis 6.2 or newer, or Valkey, is needed.")
         self._guard = _guard(server, self._address, self._waits.silence)
-        flat = connection.ask_one(b"HGETALL", f"{self._address.prefix}meta".encode())
-        found = dict(zip(flat[0::2], flat[1::2], strict=True))
+        found = self._described(connection)
         if found:
             return found
         if was_here:
             raise self._place.vanished()
-        self._refuse_remains(connection)
-        return None
+        remains = self._remains(connection)
+        if not remains:
+            return None
+        # They may be of a store that another process has made since.
+        found = self._described(connection)
+        if not found:
+            raise self._incomplete(remains)
+        return found
 
-    def _refuse_remains(self, connection: Connection) -> None:
-        """Keys of a store without its description are what is left of one."""
-        prefix, cursor = self._address.prefix, b"0"
+    def _described(self, connection: Connection) -> dict[bytes, bytes]:
+        flat = connection.ask_one(b"HGETALL", f"{self._address.prefix}meta".encode())
+        return dict(zip(flat[0::2], flat[1::2], strict=True))
+
+    def _remains(self, connection: Connection) -> list[bytes]:
+        """Some keys of a store without its description: what is left of one."""
+        cursor, pattern = b"0", f"{self._address.prefix}*".encode()
         keys: list[bytes] = []
         while not keys:
-            cursor, keys = connection.ask_one(
-                b"SCAN", cursor, b"MATCH", f"{prefix}*".encode(), b"COUNT", b"1000", silence=self._waits.slow
-            )
-            if not keys and cursor == b"0":
-                return
-        raise JournalRegressed(
+            scan = (b"SCAN", cursor, b"MATCH", pattern, b"COUNT", b"1000")
+            cursor, keys = connection.ask_one(*scan, silence=self._waits.slow)
+            if cursor == b"0":
+                break
+        return keys
+
+    def _incomplete(self, keys: Sequence[bytes]) -> JournalRegressed:
+        prefix = self._address.prefix
+        return JournalRegressed(
             f"{self.url}: the server has keys that begin with {prefix}, but not {prefix}meta, which says what store it is. "
             f"{_LOST_HOW} Nothing was changed.",
             facts={"keys": [key.decode("utf-8", "replace") for key in keys[:3]]},

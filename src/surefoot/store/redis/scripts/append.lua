@@ -1,4 +1,4 @@
--- Many runs, with everything that belongs to them. {'ok', last position, runs that are not as expected, by number, …};
+-- Many runs, with everything that belongs to them. {'ok', last position; 0: no record was written, runs that are not as expected, by number, …};
 -- {'stale'}: parts were deleted that the caller may rely on, and nothing was written.
 local lost = missing()
 if lost then
@@ -29,15 +29,16 @@ if #wishes == 0 then
     return many == 1 and torn or answer
 end
 keep_parts()
-local pos, woken = tonumber(call('HGET', META, 'pos')), false
+local pos, woken, wrote = tonumber(call('HGET', META, 'pos')), false, false
 for _, wish in ipairs(wishes) do
     local n
     pos, n = put(wish.run, length(wish.head), wish.head, pos, wish.from, wish.count)
+    wrote = wrote or wish.count > 0
     if wish.lists ~= '' then
         woken = index(wish.run, wish.lists, wish.row, n) or woken
     end
 end
 call('HSET', META, 'pos', digits(pos))
 announce(woken)
-answer[2] = pos
+answer[2] = wrote and pos or 0
 return answer

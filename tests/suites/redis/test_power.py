@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import struct
 import subprocess
 import threading
@@ -70,6 +71,15 @@ def powered(tmp_path: Path, **settings: str) -> Iterator[tuple[Disk, Server]]:
         disk.unmount()
 
 
+def hold(server: Server) -> None:
+    """No sync is under way when the power goes. In the middle of one, this shutdown tells some of them that they succeeded:
+    a loop of nothing but `write` and `fdatasync` lost its last one in 3 of 15 cuts."""
+    assert server.process is not None
+    server.process.send_signal(signal.SIGSTOP)
+    tasks = Path(f"/proc/{server.process.pid}/task")
+    wait_until(lambda: all("State:\tT" in (one / "status").read_text() for one in tasks.iterdir()))
+
+
 def cut_under_load(disk: Disk, server: Server, url: str, run: str) -> int:
     """The power goes while somebody appends. How many appends were acknowledged."""
     store = RedisStore.open(read_address(url), create=True, waits=HURRY)
@@ -89,6 +99,7 @@ def cut_under_load(disk: Disk, server: Server, url: str, run: str) -> int:
     thread = threading.Thread(target=work)
     thread.start()
     wait_until(enough.is_set, 60)
+    hold(server)
     disk.cut()
     server.stop()
     thread.join()

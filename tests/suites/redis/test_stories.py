@@ -24,6 +24,7 @@ from surefoot.store.redis.address import read_address
 from surefoot.store.redis.store import RedisStore
 from surefoot.testing.conformance import Writer
 from tests.redis import VALKEY, Server, serving
+from tests.working import wait_until
 
 sys.path.insert(0, str(Path(__file__).parent))
 import shop
@@ -336,12 +337,11 @@ def test_stale_replica_that_is_promoted_is_noticed(own, tmp_path):
     replica = Server(tmp_path / "replica", own.kind)
     replica.start(replicaof=f"127.0.0.1 {own.port}")
     try:
-        while "master_link_status:up" not in _text(replica, "replication"):
-            pass
+        wait_until(lambda: "master_link_status:up" in _text(replica, "replication"))
         with pytest.raises(StoreNotDurable, match="replica"):
             RedisStore.open(read_address(replica.url), create=False)
-        while replica.ask("DBSIZE") != own.ask("DBSIZE"):
-            pass
+        wait_until(lambda: replica.ask("DBSIZE") == own.ask("DBSIZE"))
+        wait_until(lambda: _has_its_log(replica))
         replica.stop()  # it falls behind, and is promoted all the same
         store.append([writer.append(b"2")])
         store.append([writer.append(b"3")])
@@ -363,6 +363,14 @@ def test_stale_replica_that_is_promoted_is_noticed(own, tmp_path):
     finally:
         os.environ.pop("SUREFOOT_ANCHORS", None)
         replica.stop()
+
+
+def _has_its_log(replica: Server) -> bool:
+    """What it received is written to a log of its own in the background."""
+    told = _text(replica, "persistence")
+    return all(f"aof_rewrite_{state}:0" in told for state in ("in_progress", "scheduled")) and any(
+        log.exists() and log.stat().st_size for log in (replica.folder.rglob("*.aof"))
+    )
 
 
 def _text(server: Server, section: str) -> str:

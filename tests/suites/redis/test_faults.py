@@ -24,6 +24,8 @@ from tests.proxy import CUT_AFTER, CUT_BEFORE, FREEZE, HOLD, PASS, Proxy
 from tests.redis import Server, serving
 from tests.working import wait_until
 
+pytestmark = pytest.mark.timeout(240)  # many processes: a busy machine is no failure
+
 WRITING = tuple(script.digest for script in (APPEND, APPEND_ONE, REWRITE))
 
 

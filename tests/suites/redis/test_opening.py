@@ -20,6 +20,8 @@ from tests.postgres import free_port
 from tests.redis import REDIS, VALKEY, Server, serving
 from tests.working import wait_until
 
+pytestmark = pytest.mark.timeout(240)  # many processes: a busy machine is no failure
+
 CARELESS = [
     ({"appendonly": "no"}, "appendonly is off"),
     ({"appendfsync": "everysec"}, "appendfsync is everysec"),

@@ -8,8 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.postgres import free_port
 from tests.redis import VALKEY, binary
+
+pytestmark = pytest.mark.timeout(240)  # many processes: a busy machine is no failure
 
 PAGE = Path(__file__).parents[3] / "docs" / "redis.md"
 

@@ -29,6 +29,8 @@ from tests.working import wait_until
 sys.path.insert(0, str(Path(__file__).parent))
 import shop
 
+pytestmark = pytest.mark.timeout(240)  # many processes: a busy machine is no failure
+
 HERE = Path(__file__).parent
 
 

@@ -14,8 +14,12 @@ from tests.workers import test_worker, test_worker_processes
 LEASE_SECONDS = 3
 SEED = 1
 
+pytestmark = pytest.mark.timeout(240)
+
 for _module in (test_worker, test_worker_processes):
-    globals().update({name: one for name, one in vars(_module).items() if name.startswith("test_") or name == "fleet"})
+    globals().update(
+        {name: one for name, one in vars(_module).items() if name.startswith("test_") or name in ("fleet", "gate")}
+    )
 del test_worker, test_worker_processes
 
 
@@ -37,7 +41,7 @@ def test_workers_and_their_server_are_killed_and_every_effect_is_done_once(struc
             (1.0, chaos.kill), (LEASE_SECONDS - 1, chaos.resume), (0.5, chaos.kill),
         ]  # fmt: skip
         orders = Orders(20, seed=SEED, naps=(0.5, 1.0))
-        work_through(fleet, chaos, orders, blows, workers=[url] * 3, seconds=120)
+        work_through(fleet, chaos, orders, blows, workers=[url] * 3, seconds=200)
 
 
 def test_network_of_each_worker_fails_and_every_effect_is_done_once(struck, tmp_path, monkeypatch):
@@ -51,7 +55,13 @@ def test_network_of_each_worker_fails_and_every_effect_is_done_once(struck, tmp_
     ):
         chaos = Chaos(fleet, seed=SEED, lease=LEASE_SECONDS)
         troubles = [(0.15, partial(chaos.trouble, network)) for network in (one, two) * 6]
-        blows = [(1.5, partial(chaos.trouble, one)), *troubles, (0.1, partial(chaos.cut_off, two, 1)), *troubles]
+        blows = [
+            (1.5, partial(chaos.trouble, one)),
+            *troubles,
+            (0.1, partial(chaos.cut_off, two, 1)),
+            *troubles,
+            (0.5, chaos.kill),
+        ]
         orders = Orders(20, seed=SEED, naps=(0.5, 1.0))
         workers = [url.replace(f":{struck.port}/", f":{network.port}/") for network in (one, two)]
-        work_through(fleet, chaos, orders, blows, workers=workers, seconds=120)
+        work_through(fleet, chaos, orders, blows, workers=workers, seconds=200)

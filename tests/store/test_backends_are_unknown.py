@@ -9,7 +9,7 @@ from pathlib import Path
 import surefoot
 
 SOURCE = Path(surefoot.__file__).parent
-ROOMS = ("surefoot.store.sqlite", "surefoot.store.postgres", "surefoot.store.memory")
+ROOMS = ("surefoot.store.sqlite", "surefoot.store.postgres", "surefoot.store.redis", "surefoot.store.memory")
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
@@ -55,4 +55,4 @@ def test_every_module_of_a_room_is_in_one_of_the_known_rooms():
     """A new backend's room is to be added above, else nothing guards it."""
     rooms = {path.parent.name for path in (SOURCE / "store").glob("*/__init__.py")}
 
-    assert rooms == {"sqlite", "postgres"}
+    assert rooms == {"sqlite", "postgres", "redis"}

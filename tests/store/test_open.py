@@ -133,7 +133,7 @@ def test_memory_store_says_that_it_is_not_durable():
     [
         "runs.db", "/abs/runs.db", "", "sqlite", "sqlite:", "sqlite:runs.db", "sqlite:/runs.db", "sqlite://runs.db",
         "sqlite://host/runs.db", "sqlite:///", "sqlite:///:memory:", "sqlite:///runs.db?mode=ro", "sqlite:///folder/",
-        "sqlite:///a%00b", "redis://x", "memory://x", "file:///dir", "C:\\runs.db", "mysql://x",
+        "sqlite:///a%00b", "mongodb://x", "memory://x", "file:///dir", "C:\\runs.db", "mysql://x",
     ],
 )  # fmt: skip
 def test_anything_else_is_refused_with_the_forms(url, tmp_path):

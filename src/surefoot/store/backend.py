@@ -17,7 +17,9 @@ from surefoot.store.contract import Store
 if TYPE_CHECKING:
     from surefoot.store.findings import Finding
 
-FORMS: Final = "sqlite:///relative.db, sqlite:////absolute.db, postgresql://user@host/database or memory:"
+FORMS: Final = (
+    "sqlite:///relative.db, sqlite:////absolute.db, postgresql://user@host/database, redis://host:6379/0 or memory:"
+)
 
 Announce = Callable[[str], object]
 Watch = Callable[[int, int], object]

@@ -19,10 +19,13 @@ from surefoot.store.backend import FORMS, Announce, Backend
 from surefoot.store.contract import Store
 from surefoot.store.memory import MemoryBackend
 from surefoot.store.postgres.backend import PostgresBackend
+from surefoot.store.redis.backend import RedisBackend
 from surefoot.store.sqlite.backend import SqliteBackend
 
 _BACKENDS: Final[dict[str, Backend]] = {
-    scheme: backend for backend in (MemoryBackend(), SqliteBackend(), PostgresBackend()) for scheme in backend.schemes
+    scheme: backend
+    for backend in (MemoryBackend(), SqliteBackend(), PostgresBackend(), RedisBackend())
+    for scheme in backend.schemes
 }
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")

@@ -20,13 +20,16 @@ from surefoot.store.anchor import Anchor, Mark, Unreadable
 
 _UNUSUAL: Final = re.compile(r"[^A-Za-z0-9.-]+")
 _NAME_LENGTH: Final = 80
+_DROPPED: Final = "Was the schema surefoot dropped, an empty database put back, or is this another server than before?"
 
 
 class Site:
     """One database, and its note."""
 
-    def __init__(self, folder: str, name: str, where: str) -> None:
+    def __init__(self, folder: str, name: str, where: str, *, how: str = _DROPPED) -> None:
+        """`how`: a question to a person about how a store vanishes on this kind of server."""
         self._where = where
+        self._how = how
         self._digest = hashlib.sha256(name.encode()).digest()
         spelled = _UNUSUAL.sub("_", name)[:_NAME_LENGTH]
         self.path = os.path.join(folder, f"at-{spelled}-{self._digest[:4].hex()}")
@@ -52,9 +55,8 @@ class Site:
 
     def vanished(self) -> JournalRegressed:
         return self._regressed(
-            "the database has no store any more, though records of one were acknowledged to this place. Was the schema "
-            "surefoot dropped, an empty database put back, or is this another server than before? In a new store each "
-            "run would start afresh.",
+            "the database has no store any more, though records of one were acknowledged to this place. "
+            f"{self._how} In a new store each run would start afresh.",
             Advice("gone for good?", self._away),
         )
 

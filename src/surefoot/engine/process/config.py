@@ -161,6 +161,11 @@ def store_url(given: str | None = None) -> str:
     return given or settings.store or os.environ.get("SUREFOOT_STORE") or DEFAULT_STORE
 
 
+def is_store_named(given: str | None = None) -> bool:
+    """Whether somebody said which store is meant: for those who must not guess."""
+    return bool(given or settings.store or os.environ.get("SUREFOOT_STORE"))
+
+
 def runtime(url: str | None = None, *, create: bool) -> Runtime:
     """The open store. Only verbs that write may create one, and they ask for it."""
     engines.require_known()  # An unknown engine is refused now, not after something was written.

@@ -15,8 +15,12 @@ from surefoot.errors import UsageError
 from surefoot.store.contract import IndexRow
 
 EMBEDDED: Final = "embedded:"
-_MODULES: Final = {"embedded": "surefoot.engine.worker.embedded"}
-FORMS: Final = f"{EMBEDDED} (surefoot's own workers, the default)"
+_MODULES: Final = {
+    "embedded": "surefoot.engine.worker.embedded",
+    "temporal": "surefoot.temporal.engine",
+    "temporals": "surefoot.temporal.engine",
+}
+FORMS: Final = f"{EMBEDDED} (surefoot's own workers, the default), temporal://HOST:PORT/NAMESPACE, temporals://… (TLS)"
 
 
 class Bell(Protocol):

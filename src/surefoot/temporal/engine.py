@@ -1,0 +1,96 @@
+"""The engine whose workers are Temporal's: it drives where and when, and the journal stays the record.
+
+Nothing that a run is promised rests on Temporal: every append names the head that it follows, and the store's lease is
+looked at before each effect. A ring that is lost costs the time until the sweep.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from surefoot.store.contract import IndexRow
+from surefoot.temporal import names
+from surefoot.temporal.address import Address, parsed
+from surefoot.temporal.client import Line
+
+if TYPE_CHECKING:
+    from surefoot.engine.worker.driver import Driver
+    from surefoot.engine.worker.protocol import Engine, Server, Share
+    from surefoot.temporal.bell import Rung
+
+log = logging.getLogger("surefoot")
+AWAY_SECONDS: Final = 10.0
+"""For so long nobody rings after a ring that was not heard: the sweep will."""
+
+
+class Temporal:
+    """Runs are driven by workers of a Temporal cluster as soon as they can go on."""
+
+    drives = True
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.address: Address = parsed(url)
+        self.line = Line(self.address)
+        self._quiet = threading.local()
+        self._away_until = 0.0
+
+    def ring(self, row: IndexRow) -> None:
+        if row.run in self._muted():
+            return
+        from surefoot.temporal import bell
+
+        rung = self.rung(row.run, row.workflow, row.queue)
+        self._call(rung, bell.ring)
+
+    def resume(self, row: IndexRow) -> None:
+        """Begin its workflow anew, even if somebody has terminated it."""
+        from surefoot.temporal import bell
+
+        self._call(self.rung(row.run, row.workflow, row.queue), bell.begin)
+
+    def rung(self, run: str, workflow: str, queue: str) -> Rung:
+        from surefoot.temporal.bell import Rung
+
+        return Rung(run, workflow, names.task_queue(queue, self.address.cell), self.address.mirror)
+
+    @contextmanager
+    def quiet(self, run: str) -> Iterator[None]:
+        """What this thread writes into that run is for the drive that it is about to begin."""
+        self._muted().add(run)
+        try:
+            yield
+        finally:
+            self._muted().discard(run)
+
+    def serve(self, driver: Driver, share: Share) -> Server:
+        from surefoot.temporal.server import TemporalServer
+
+        return TemporalServer(self, driver, share)
+
+    def _muted(self) -> set[str]:
+        muted: set[str] = self._quiet.__dict__.setdefault("runs", set())
+        return muted
+
+    def _call(self, rung: Rung, how: object) -> None:
+        from surefoot.temporal import bell
+
+        if time.monotonic() < self._away_until:
+            return
+        try:
+            self.line.call(lambda client: how(client, rung), bell.RING_SECONDS)  # type: ignore[operator]
+        except Exception as error:  # noqa: BLE001 - the entry is recorded, and the sweep rings
+            self._away_until = time.monotonic() + AWAY_SECONDS
+            log.warning(
+                "run %s: Temporal at %s did not hear that it can go on (%r). It is recorded, and a worker finds it by "
+                "itself.", rung.run, self.address.target, error,
+            )  # fmt: skip
+
+
+def open_engine(url: str) -> Engine:
+    return Temporal(url)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from surefoot.store.contract import IndexRow
+from surefoot.store.findings import Finding
 from surefoot.temporal import names
 from surefoot.temporal.address import Address, parsed
 from surefoot.temporal.client import Line
@@ -48,11 +49,16 @@ class Temporal:
         rung = self.rung(row.run, row.workflow, row.queue)
         self._call(rung, bell.ring)
 
-    def resume(self, row: IndexRow) -> None:
+    def reopen(self, row: IndexRow) -> None:
         """Begin its workflow anew, even if somebody has terminated it."""
         from surefoot.temporal import bell
 
         self._call(self.rung(row.run, row.workflow, row.queue), bell.begin)
+
+    def examine(self) -> list[Finding]:
+        from surefoot.temporal import checkup
+
+        return checkup.findings(self)
 
     def rung(self, run: str, workflow: str, queue: str) -> Rung:
         from surefoot.temporal.bell import Rung
@@ -72,6 +78,10 @@ class Temporal:
         from surefoot.temporal.server import TemporalServer
 
         return TemporalServer(self, driver, share)
+
+    def close(self) -> None:
+        """The connection of this process is closed."""
+        self.line.close()
 
     def _muted(self) -> set[str]:
         muted: set[str] = self._quiet.__dict__.setdefault("runs", set())

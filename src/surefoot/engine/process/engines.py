@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 from surefoot.errors import UsageError
 from surefoot.store.contract import IndexRow
+from surefoot.store.findings import Finding
 
 EMBEDDED: Final = "embedded:"
 _MODULES: Final = {
@@ -32,6 +33,12 @@ class Bell(Protocol):
 
     def ring(self, row: IndexRow) -> None:
         """This run can go on, from `row.wake` on. Called after the commit. It takes a bounded time, and may be lost."""
+
+    def reopen(self, row: IndexRow) -> None:
+        """A person has this run go on, whatever was done to it in the engine. The same bounds."""
+
+    def examine(self) -> list[Finding]:
+        """What `surefoot doctor` says of the engine."""
 
 
 _opened: Final[dict[str, Any]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from surefoot.store.contract import IndexRow
+from surefoot.store.findings import Finding
 
 if TYPE_CHECKING:
     from surefoot.engine.worker.driver import Driver
@@ -21,6 +22,12 @@ class Embedded:
 
     def ring(self, row: IndexRow) -> None:
         """The store has notified its listeners already (`Work.listen`)."""
+
+    def reopen(self, row: IndexRow) -> None:
+        """Nothing is ever closed here."""
+
+    def examine(self) -> list[Finding]:
+        return []
 
     def serve(self, driver: Driver, share: Share) -> Server:
         from surefoot.engine.worker.search import Search

@@ -30,10 +30,13 @@ class Hand:
         self.rung = []
         self.inbox = queue.SimpleQueue()
 
-    def ring(self, row):
+    def ring(self, row, store):
         found = journal.load(config.runtime(create=False).store, row.run)
         self.rung.append((row.run, found[0].seq >= row.seq))
         self.inbox.put((row.run, row.wake))
+
+    def reopen(self, row, store):
+        """It closes nothing."""
 
     def serve(self, driver, share):
         self.driver, self.share = driver, share

@@ -27,8 +27,7 @@ class Rung(Struct, frozen=True):
     workflow: str
     task_queue: str
     mirror: bool = False
-    store: str = ""
-    """Without a password; for the memo."""
+    cell: str = ""
 
 
 async def ring(client: Client, rung: Rung) -> None:
@@ -76,6 +75,8 @@ async def _wake(client: Client, rung: Rung, again: WorkflowIDReusePolicy) -> Non
     given: dict[str, Any] = {names.RUNG: True}
     if rung.mirror:
         given["mirror"] = True
+    if rung.cell:
+        given["cell"] = rung.cell
     await client.start_workflow(
         rung.workflow,
         given,
@@ -84,6 +85,6 @@ async def _wake(client: Client, rung: Rung, again: WorkflowIDReusePolicy) -> Non
         id_reuse_policy=again,
         id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
         start_signal=names.BELL,
-        memo={"store": rung.store} if rung.store else None,
+        memo={"cell": rung.cell} if rung.cell else None,
         rpc_timeout=_SOON,
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from surefoot.store.contract import IndexRow
 from surefoot.store.findings import Finding
-from surefoot.temporal import names
+from surefoot.temporal import cells, names
 from surefoot.temporal.address import Address, parsed
 from surefoot.temporal.client import Line
 
@@ -41,29 +41,33 @@ class Temporal:
         self._quiet = threading.local()
         self._away_until = 0.0
 
-    def ring(self, row: IndexRow) -> None:
+    def ring(self, row: IndexRow, store: str) -> None:
         if row.run in self._muted():
             return
         from surefoot.temporal import bell
 
-        rung = self.rung(row.run, row.workflow, row.queue)
-        self._call(rung, bell.ring)
+        self._call(self.rung(row.run, row.workflow, row.queue, store), bell.ring)
 
-    def reopen(self, row: IndexRow) -> None:
+    def reopen(self, row: IndexRow, store: str) -> None:
         """Begin its workflow anew, even if somebody has terminated it."""
         from surefoot.temporal import bell
 
-        self._call(self.rung(row.run, row.workflow, row.queue), bell.begin)
+        self._call(self.rung(row.run, row.workflow, row.queue, store), bell.begin)
 
     def examine(self) -> list[Finding]:
         from surefoot.temporal import checkup
 
         return checkup.findings(self)
 
-    def rung(self, run: str, workflow: str, queue: str) -> Rung:
+    def rung(self, run: str, workflow: str, queue: str, store: str) -> Rung:
         from surefoot.temporal.bell import Rung
 
-        return Rung(run, workflow, names.task_queue(queue, self.address.cell), self.address.mirror)
+        cell = self.cell(store)
+        return Rung(run, workflow, names.task_queue(queue, cell), self.address.mirror, cell)
+
+    def cell(self, store: str) -> str:
+        """The cell of a store, by its URL as shown: one of SUREFOOT_CELLS, or the one of this process."""
+        return cells.by_store().get(store, self.address.cell)
 
     @contextmanager
     def quiet(self, run: str) -> Iterator[None]:

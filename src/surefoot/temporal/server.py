@@ -131,7 +131,7 @@ class TemporalServer:
         address = self._engine.address
         if queue in self._workers:
             return
-        task_queue = names.task_queue(queue, address.cell)
+        task_queue = names.task_queue(queue, self._engine.cell(self._driver.runtime.store.url))
         brief = Worker(
             client,
             task_queue=names.brief_queue(task_queue),
@@ -211,14 +211,14 @@ class TemporalServer:
                 loaded = None
             created = loaded[0].created if loaded is not None else None
             if created is not None:
-                found.append((created.queue, self._engine.rung(run, created.workflow, created.queue)))
+                found.append((created.queue, self._engine.rung(run, created.workflow, created.queue, runtime.store.url)))
         return found
 
     def _wake_stopped(self) -> None:
         """After a fixed deploy, runs that were stopped for their code go on."""
         rows: list[IndexRow] = self._presence.stopped_for_code()
         for row in rows:
-            self._engine.ring(row)
+            self._engine.ring(row, self._driver.runtime.store.url)
 
 
 async def _both(worker: Worker, brief: Worker) -> None:

@@ -60,7 +60,7 @@ class RunLoop:
                 await self._wait(heard, stand["wait"])
             if workflow.info().get_current_history_length() > names.MOST_EVENTS or self._rings > names.MOST_RINGS:
                 await workflow.wait_condition(workflow.all_handlers_finished)
-                workflow.continue_as_new(args=[{names.RUNG: True, "mirror": order["mirror"]}])
+                workflow.continue_as_new(args=[{names.RUNG: True, "mirror": order["mirror"], "cell": order["cell"]}])
 
     async def _driven(self, order: dict[str, Any]) -> dict[str, Any]:
         """A request to cancel does not end the drive: it is written down, and the drive finds it."""
@@ -122,6 +122,7 @@ def _order(args: Sequence[RawValue]) -> dict[str, Any]:
         "args": list(given.get("args", ())),
         "kwargs": dict(given.get("kwargs", {})),
         "queue": info.task_queue,
+        "cell": str(given.get("cell", "")),
     }
 
 

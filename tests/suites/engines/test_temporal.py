@@ -204,7 +204,7 @@ def test_a_run_that_was_terminated_stays_so_until_somebody_resumes_it(temporal, 
         assert 0 == made(ledger, "gated")["look 2"] + made(ledger, "waits")["charge 5"]
 
         assert 3 == sf.get_run("gated").resume()
-        engines.opened().reopen(sf.runs(workflow="approved")[0].row)
+        engines.opened().reopen(sf.runs(workflow="approved")[0].row, sf.get_run("waits").runtime.store.url)
         assert "ch_5" == sf.get_run("waits").result("30s")
 
 

@@ -290,7 +290,7 @@ class Run:
         """Go on with the run in this process; the workflow must have been imported."""
         found = self._taken()
         if found[0].status not in ENDED:
-            engines.bell().reopen(journal.index_row(found[0]))
+            engines.bell().reopen(journal.index_row(found[0]), self.runtime.store.url)
         return self._resumed(found)
 
     def _resumed(self, found: tuple[RunState, Head]) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 
 from surefoot.engine.process import engines
-from surefoot.store.contract import Extend, IndexRow, Journals, Rewrite, Upkeep
+from surefoot.store.contract import Extend, IndexRow, Journals, Rewrite, Store
 
 log = logging.getLogger("surefoot")
 
@@ -19,22 +19,22 @@ def append(store: Journals, item: Extend) -> bool:
     """Whether it was written: not if the head has changed."""
     is_written = store.append([item]) == [None]
     if is_written:
-        _ring(item.row)
+        _ring(store.url, item.row)
     return is_written
 
 
-def rewrite(store: Upkeep, *items: Rewrite, beyond: int = 0) -> bool:
+def rewrite(store: Store, *items: Rewrite, beyond: int = 0) -> bool:
     """All of them or none, as above; `beyond` as in `Upkeep.rewrite_together`."""
     is_written = store.rewrite_together(items, beyond=beyond)
     for item in items if is_written else ():
-        _ring(item.row)
+        _ring(store.url, item.row)
     return is_written
 
 
-def _ring(row: IndexRow | None) -> None:
+def _ring(store: str, row: IndexRow | None) -> None:
     if row is None or row.wake is None or row.worker:
         return
     try:
-        engines.bell().ring(row)
+        engines.bell().ring(row, store)
     except Exception as error:  # noqa: BLE001 - the entry is recorded, and its writer is told so
         log.warning("run %s: the engine could not be told that it can go on: %r", row.run, error)

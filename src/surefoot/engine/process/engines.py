@@ -31,10 +31,10 @@ class Bell(Protocol):
     drives: bool
     """Whether the engine drives runs by itself as soon as they can go on. Then no other process ends or undoes one."""
 
-    def ring(self, row: IndexRow) -> None:
-        """This run can go on, from `row.wake` on. Called after the commit. It takes a bounded time, and may be lost."""
+    def ring(self, row: IndexRow, store: str) -> None:
+        """This run of that store can go on, from `row.wake` on. Called after the commit. It takes a bounded time, and may be lost."""
 
-    def reopen(self, row: IndexRow) -> None:
+    def reopen(self, row: IndexRow, store: str) -> None:
         """A person has this run go on, whatever was done to it in the engine. The same bounds."""
 
     def examine(self) -> list[Finding]:

@@ -20,10 +20,10 @@ class Embedded:
     def __init__(self, url: str) -> None:
         self.url = url
 
-    def ring(self, row: IndexRow) -> None:
+    def ring(self, row: IndexRow, store: str) -> None:
         """The store has notified its listeners already (`Work.listen`)."""
 
-    def reopen(self, row: IndexRow) -> None:
+    def reopen(self, row: IndexRow, store: str) -> None:
         """Nothing is ever closed here."""
 
     def examine(self) -> list[Finding]:

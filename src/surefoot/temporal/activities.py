@@ -70,8 +70,8 @@ class Activities:
             await self._beating(run, drive)
         except asyncio.CancelledError:
             await self._handed_back(run, drive)
-            if not self.leaving:
-                raise
+            # If Temporal no longer wants this drive, it does not hear this either.
+            _later(names.FIRST_RETRY.total_seconds(), f"run {run} was handed back")
         found = await self._in_thread(self._settled, order, drive.result())
         if found["status"] == "cancelled":
             info = activity.info()
@@ -99,8 +99,6 @@ class Activities:
                 await asyncio.wait([drive], timeout=LOOK_SECONDS)
             except asyncio.CancelledError:  # Said twice.
                 continue
-        if not drive.done():
-            raise asyncio.CancelledError
 
     @activity.defn(name=names.CANCEL)
     async def cancel(self, order: dict[str, Any]) -> None:
@@ -178,8 +176,6 @@ class Activities:
     def _settled(self, order: dict[str, Any], result: DriveResult) -> dict[str, Any]:
         """How the run stands now, for the loop; or a retry, if somebody has to look again soon."""
         run, found = result.run, result.stand
-        if self.leaving:
-            _later(names.FIRST_RETRY.total_seconds(), f"run {run} was handed back: its worker is stopping")
         if self._driver.leaves(run):
             _later(ELSEWHERE_SECONDS, f"run {run} needs the code of another worker")
         if found is None:

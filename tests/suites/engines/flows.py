@@ -202,22 +202,22 @@ def cut_off(value: int) -> str:
     return f"ch_{value}"
 
 
-@sf.effect(name="asks", timeout="10m")
+@sf.effect(name="asks")
 def asks(value: int) -> str:
     return cut_off(value)
 
 
-@sf.effect(name="retries", on_crash="retry", timeout="10m")
+@sf.effect(name="retries", on_crash="retry")
 def retries(value: int) -> str:
     return cut_off(value)
 
 
-@sf.effect(name="fails", on_crash="fail", timeout="10m")
+@sf.effect(name="fails", on_crash="fail")
 def fails(value: int) -> str:
     return cut_off(value)
 
 
-@sf.effect(name="checks", timeout="10m", in_flight="0s")
+@sf.effect(name="checks", in_flight="0s")
 def checks(value: int) -> str:
     return cut_off(value)
 
@@ -266,7 +266,8 @@ def held(value: int) -> int:
 def gated_saga(value: int) -> int:
     with sf.saga():
         charge(value)
-        return slowly(value)
+        slowly(value)
+        return look(value)
 
 
 @sf.workflow

@@ -37,7 +37,7 @@ def place_of(name: str, folder: Path, fixture: Callable[[str], Any], **options: 
         return Place(name, store, "embedded:")
     cluster = fixture("cluster")
     namespace = cluster.namespace()
-    return Place(name, store, cluster.url(namespace, **{"heartbeat": "1s", "sweep": "off", **options}), namespace)
+    return Place(name, store, cluster.url(namespace, **{"heartbeat": "2s", "sweep": "off", **options}), namespace)
 
 
 @contextmanager

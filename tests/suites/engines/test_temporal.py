@@ -20,7 +20,7 @@ from surefoot.engine.process import engines
 from tests.ledger import ask
 from tests.working import ended, wait_until
 
-LEASE_SECONDS = 2.0
+LEASE_SECONDS = 4.0
 
 
 class Crew:
@@ -324,7 +324,7 @@ def test_a_run_costs_temporal_thirteen_events_however_many_steps_it_has(temporal
         sf.get_run("many").result("60s")
         flows.approved.start("waits", 5)
         wait_until(lambda: waits("waits"))
-        wait_until(lambda: cluster.events(temporal.namespace, "waits")[-1] != "ACTIVITY_TASK_COMPLETED")
+        wait_until(lambda: "MODIFIED" in cluster.events(temporal.namespace, "waits")[-1])
         sf.get_run("waits").answer("approve#1", True)
         sf.get_run("waits").result("30s")
         wait_until(lambda: cluster.status(temporal.namespace, "waits") == "COMPLETED")

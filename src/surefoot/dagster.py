@@ -32,7 +32,9 @@ def resume(
     `retry_in` Dagster tries again after that time.
     """
     if not hasattr(workflow, "definition"):
-        raise UsageError(f"resume(context, workflow, …): {workflow!r:.100} is not a function decorated with @sf.workflow")
+        raise UsageError(
+            f"resume(context, workflow, …): {workflow!r:.100} is not a function decorated with @sf.workflow"
+        )
     run_id = id or id_of(context)
     try:
         begun = workflow.run(run_id, *args, **kwargs)

@@ -20,7 +20,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from surefoot.core import values
 from surefoot.core.entry import CancelRequested
-from surefoot.core.state import DONE, ENDED, FAILED, WAITING, RunState
+from surefoot.core.state import CANCELLED, DONE, ENDED, FAILED, STOPPED, WAITING, RunState
 from surefoot.core.timer import MICROS
 from surefoot.engine.declare.plan import Options, check_id, created_entry
 from surefoot.engine.declare.registry import several
@@ -73,7 +73,7 @@ class Activities:
             # If Temporal no longer wants this drive, it does not hear this either.
             _later(names.FIRST_RETRY.total_seconds(), f"run {run} was handed back")
         found = await self._in_thread(self._settled, order, drive.result())
-        if found["status"] == "cancelled":
+        if found["status"] == CANCELLED:
             info = activity.info()
             await self._client.get_workflow_handle(run, run_id=info.workflow_run_id).cancel()
         return found
@@ -108,7 +108,7 @@ class Activities:
     @activity.defn(name=names.SAY)
     async def say(self, order: dict[str, Any]) -> str:
         """Somebody says something of the run. By whom, is what Temporal knows of the caller."""
-        who = await self._sender(order["update"])
+        who = await self._sender(order["run"], order["update"])
         return await self._in_thread(self._said, order["run"], order["said"], who)
 
     async def _in_thread(self, work: Callable[..., T], *given: Any) -> T:
@@ -198,12 +198,13 @@ class Activities:
 
     def _patience(self) -> float:
         """Longer and longer, as attempts go by."""
-        return min(0.2 * 2 ** min(activity.info().attempt, 10), LONGEST_PAUSE_SECONDS)
+        return min(0.2 * 2.0 ** min(activity.info().attempt, 10), LONGEST_PAUSE_SECONDS)
 
     def _unreadable(self, run: str, result: DriveResult) -> dict[str, Any]:
-        if result.how == stand.DAMAGED:
-            return shown(Stand(run, "stopped", reason=type(result.error).__name__), self._engine, attributes=self.has_attributes)
-        _later(LONGEST_PAUSE_SECONDS, f"run {run} cannot be read in {self._driver.runtime.store.url}: {type(result.error).__name__}")
+        kind = type(result.error).__name__
+        if result.how != stand.DAMAGED:
+            _later(LONGEST_PAUSE_SECONDS, f"run {run} cannot be read in {self._driver.runtime.store.url}: {kind}")
+        return shown(Stand(run, STOPPED, reason=kind), self._engine, attributes=self.has_attributes)
 
     def _stand(self, order: dict[str, Any], found: Stand, now: int) -> dict[str, Any]:
         ended = found.status in ENDED
@@ -235,7 +236,11 @@ class Activities:
 
         def decide(state: RunState) -> CancelRequested | None:
             over = state.status in ENDED or state.cancel is not None
-            return None if over else CancelRequested("temporal", "the workflow in Temporal was asked to cancel", "temporal")
+            return (
+                None
+                if over
+                else CancelRequested("temporal", "the workflow in Temporal was asked to cancel", "temporal")
+            )
 
         with self._engine.quiet(run):
             journal.visit(runtime.store, runtime.clock, run, decide)
@@ -245,10 +250,10 @@ class Activities:
 
         return say(Run(self._driver.runtime, run), said, by=who)
 
-    async def _sender(self, update: str) -> str:
+    async def _sender(self, run: str, update: str) -> str:
         """Temporal tells a handler nothing of the caller; its history does."""
         info = activity.info()
-        handle = self._client.get_workflow_handle(info.workflow_id, run_id=info.workflow_run_id)
+        handle = self._client.get_workflow_handle(run, run_id=info.workflow_run_id)
         async for event in handle.fetch_history_events():
             accepted = event.workflow_execution_update_accepted_event_attributes.accepted_request.meta
             if update and accepted.update_id == update and accepted.identity:
@@ -260,5 +265,3 @@ def _later(seconds: float, why: str) -> NoReturn:
     raise ApplicationError(
         why, type="Later", next_retry_delay=timedelta(seconds=seconds), category=ApplicationErrorCategory.BENIGN
     )
-
-

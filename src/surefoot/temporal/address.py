@@ -39,7 +39,9 @@ class Address(Struct, frozen=True):
 def parsed(url: str) -> Address:
     found = urlsplit(url)
     if found.username or found.password:
-        raise UsageError("an engine URL holds no password: keys and certificates come from TEMPORAL_API_KEY and the like.")
+        raise UsageError(
+            "an engine URL holds no password: keys and certificates come from TEMPORAL_API_KEY and the like."
+        )
     namespace = found.path.strip("/") or "default"
     if not found.hostname or "/" in namespace:
         raise UsageError(f"the URL of a Temporal cluster is {FORM}.")

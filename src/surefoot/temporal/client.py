@@ -80,7 +80,9 @@ class Line:
                 raise RuntimeError("this process is ending")
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=_serve, args=(self._loop,), name="surefoot-temporal", daemon=True)
+                self._thread = threading.Thread(
+                    target=_serve, args=(self._loop,), name="surefoot-temporal", daemon=True
+                )
                 self._thread.start()
             return self._loop
 

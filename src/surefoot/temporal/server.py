@@ -1,19 +1,22 @@
 """A worker on a Temporal cluster: polls the task queues of its share, drives what it gets, and sweeps the store.
 
-The settings are measured ones (see the docs): no cache of workflows, since a sticky queue makes others wait for a dead
-worker; one poll for activities, since a frozen worker swallows one attempt with each poll that it has open.
+The sweep is the net below the bell: an answer given by somebody who knows nothing of Temporal, a process that died
+between its entry and its ring, or a cluster that was away cost seconds, and never the run.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import random
 import socket
 import threading
-from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from surefoot.core.timer import MICROS
 from surefoot.engine.process import config, journal
@@ -27,16 +30,18 @@ from surefoot.temporal import names
 
 if TYPE_CHECKING:
     from temporalio.client import Client
-    from temporalio.worker import Worker
 
-    from surefoot.temporal.activities import Activities
     from surefoot.temporal.bell import Rung
     from surefoot.temporal.engine import Temporal
+    from surefoot.temporal.polls import Polls
 
+T = TypeVar("T")
 log = logging.getLogger("surefoot")
 FIRST_BACK_OFF_SECONDS, LONGEST_BACK_OFF_SECONDS = 0.25, 10.0
 SWEPT_AT_ONCE: Final = 500
 MOST_SWEEPS: Final = 10
+SPARE_THREADS: Final = 8
+"""For requests to the store, beside those of drives."""
 TELL_SECONDS: Final = 5.0
 """How often a worker looks whether what it serves is still what it said."""
 
@@ -51,7 +56,6 @@ class TemporalServer:
         self._over = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
-        self._workers: dict[str, asyncio.Task[None]] = {}
 
     def run(self) -> None:
         """Serve in this thread until `stop` is called; then hand everything back."""
@@ -73,31 +77,29 @@ class TemporalServer:
     # -- serving ----------------------------------------------------------------------------------------
 
     async def _serve(self) -> None:
-        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
+        loop = self._loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(self._share.concurrency + SPARE_THREADS))
+        self._stopping = asyncio.Event()
         if self._over.is_set() or (client := await self._connected()) is None:
             return
-        from surefoot.temporal import workflow
         from surefoot.temporal.activities import Activities
-        from surefoot.temporal.slots import Slots
+        from surefoot.temporal.polls import Polls
 
-        workflow.heartbeat = timedelta(seconds=self._engine.address.heartbeat_seconds)
         activities = Activities(self._engine, self._driver, client, self._share)
         activities.has_attributes = await has_attributes(client)
-        self._slots = Slots(self._share.concurrency)
+        cell = self._engine.cell(self._driver.runtime.store.url)
+        polls = Polls(client, activities, self._engine.address, cell, self._share.concurrency)
         for queue in self._share.queues or ("", *sorted(queues.declared())):
-            self._poll(client, activities, queue)
-        await self._in_thread(self._wake_stopped)
-        tending = asyncio.create_task(self._tend(client, activities))
+            polls.add(queue)
+        tending = asyncio.create_task(self._tend(client, polls))
         stopped = asyncio.create_task(self._stopping.wait())
-        await asyncio.wait([stopped, *self._workers.values()], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([stopped, tending, *polls.tasks], return_when=asyncio.FIRST_COMPLETED)
         activities.leaving = True
         self._over.set()
-        for task in (stopped, tending):
+        ending = [stopped, tending, *polls.tasks]
+        for task in ending:
             task.cancel()
-        for worker in self._workers.values():
-            worker.cancel()
-        ends = await asyncio.gather(*self._workers.values(), return_exceptions=True)
-        for end in ends:
+        for end in await asyncio.gather(*ending, return_exceptions=True):
             if isinstance(end, Exception):
                 raise end
 
@@ -110,90 +112,64 @@ class TemporalServer:
             try:
                 return await connect(self._engine.address, identity=self._identity())
             except RuntimeError as error:
-                log.warning("worker: Temporal at %s is away, trying again in %.1f s: %s", self._engine.address.target, delay, error)
-                await asyncio.wait([asyncio.ensure_future(self._stop_wanted())], timeout=delay * (0.5 + random.random()))  # noqa: S311
+                log.warning(
+                    "worker: Temporal at %s is away, trying again in %.1f s: %s",
+                    self._engine.address.target,
+                    delay,
+                    error,
+                )
+                await self._pause(delay * (0.5 + random.random()))  # noqa: S311 - so that not all come at once
                 delay = min(delay * 2, LONGEST_BACK_OFF_SECONDS)
         return None
 
-    async def _stop_wanted(self) -> None:
+    async def _pause(self, seconds: float) -> None:
+        """Shorter, if the worker is stopped."""
         if self._stopping is not None:
-            await self._stopping.wait()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), seconds)
 
     def _identity(self) -> str:
         return f"surefoot {self._driver.runtime.store.worker[:8]} (pid {os.getpid()} on {socket.gethostname()})"
 
-    def _poll(self, client: Client, activities: Activities, queue: str) -> None:
-        """Another task queue is polled from now on."""
-        from temporalio.worker import UnsandboxedWorkflowRunner, Worker
-
-        from surefoot.temporal.workflow import RunLoop
-
-        address = self._engine.address
-        if queue in self._workers:
-            return
-        task_queue = names.task_queue(queue, self._engine.cell(self._driver.runtime.store.url))
-        brief = Worker(
-            client,
-            task_queue=names.brief_queue(task_queue),
-            activities=[activities.cancel, activities.say],
-            max_concurrent_activity_task_polls=1,
-            graceful_shutdown_timeout=timedelta(seconds=1),
-        )
-        worker = Worker(
-            client,
-            task_queue=task_queue,
-            workflows=[RunLoop],
-            activities=[activities.drive],
-            workflow_runner=UnsandboxedWorkflowRunner(),  # The loop is ours; user code is never in it.
-            max_cached_workflows=0,
-            max_concurrent_workflow_task_polls=1,
-            max_concurrent_activity_task_polls=address.polls,
-            tuner=self._slots.tuner(),
-            max_heartbeat_throttle_interval=timedelta(seconds=address.heartbeat_seconds / 2),
-            default_heartbeat_throttle_interval=timedelta(seconds=address.heartbeat_seconds / 2),
-            graceful_shutdown_timeout=timedelta(),
-        )
-        self._workers[queue] = asyncio.create_task(_both(worker, brief), name=f"surefoot-{queue}")
-
-    async def _in_thread(self, work: object, *given: object) -> object:
-        return await asyncio.to_thread(self._survive, work, given)
-
-    def _survive(self, work: object, given: tuple[object, ...]) -> object:
-        found: list[object] = []
-        self._presence.survive(lambda: found.append(work(*given)), self._over)  # type: ignore[operator]
-        return found[0] if found else []
+    async def _in_thread(self, work: Callable[[], T]) -> T | None:
+        """The store is asked in threads, again and again while it is away. None: the worker is stopped."""
+        found: list[T] = []
+        await asyncio.to_thread(self._presence.survive, lambda: found.append(work()), self._over)
+        return found[0] if found else None
 
     # -- the sweep --------------------------------------------------------------------------------------
 
-    async def _tend(self, client: Client, activities: Activities) -> None:
+    async def _tend(self, client: Client, polls: Polls) -> None:
         """The net below the bell: runs that nobody has taken up for a while, and what this worker says of itself."""
         sweep = self._engine.address.sweep_seconds
         next_sweep = 0.0 if sweep is None else sweep * random.random()  # noqa: S311 - workers are not to sweep at once
         loop = asyncio.get_running_loop()
         begun = loop.time()
+        await self._in_thread(self._wake_stopped)
         while True:
             await asyncio.sleep(min(TELL_SECONDS, sweep or TELL_SECONDS))
             await self._in_thread(self._presence.announce)
             await self._in_thread(self._presence.renew_rows)
             if sweep is not None and loop.time() - begun >= next_sweep:
-                await self._sweep(client, activities, sweep)
+                await self._sweep(client, polls, sweep)
                 begun, next_sweep = loop.time(), sweep * (0.75 + random.random() / 2)  # noqa: S311
 
-    async def _sweep(self, client: Client, activities: Activities, seconds: float) -> None:
+    async def _sweep(self, client: Client, polls: Polls, seconds: float) -> None:
         from temporalio.service import RPCError
 
         from surefoot.temporal import bell
 
         for _ in range(MOST_SWEEPS):
-            found = await asyncio.to_thread(self._survive, self._ready_for, (seconds,))
-            rungs: list[tuple[str, Rung]] = found  # type: ignore[assignment]
+            rungs = await self._in_thread(partial(self._ready_for, seconds)) or []
             for queue, rung in rungs:
                 if not self._share.queues:
-                    self._poll(client, activities, queue)
+                    polls.add(queue)
                 try:
                     await bell.look_after(client, rung)
                 except RPCError as error:
-                    log.warning("worker: the sweep did not reach Temporal at %s: %s", self._engine.address.target, error)
+                    log.warning(
+                        "worker: the sweep did not reach Temporal at %s: %s", self._engine.address.target, error
+                    )
                     return
             if len(rungs) < SWEPT_AT_ONCE:
                 return
@@ -211,7 +187,9 @@ class TemporalServer:
                 loaded = None
             created = loaded[0].created if loaded is not None else None
             if created is not None:
-                found.append((created.queue, self._engine.rung(run, created.workflow, created.queue, runtime.store.url)))
+                found.append(
+                    (created.queue, self._engine.rung(run, created.workflow, created.queue, runtime.store.url))
+                )
         return found
 
     def _wake_stopped(self) -> None:
@@ -219,12 +197,6 @@ class TemporalServer:
         rows: list[IndexRow] = self._presence.stopped_for_code()
         for row in rows:
             self._engine.ring(row, self._driver.runtime.store.url)
-
-
-async def _both(worker: Worker, brief: Worker) -> None:
-    """What is said of runs has polls of its own: it must not wait until a run has ended."""
-    async with brief:
-        await worker.run()
 
 
 def require_named_store(driver: Driver) -> None:
@@ -250,5 +222,7 @@ async def has_attributes(client: Client) -> bool:
 async def missing_attributes(client: Client) -> list[str]:
     from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 
-    found = await client.operator_service.list_search_attributes(ListSearchAttributesRequest(namespace=client.namespace))
+    found = await client.operator_service.list_search_attributes(
+        ListSearchAttributesRequest(namespace=client.namespace)
+    )
     return [name for name in names.ATTRIBUTES if name not in found.custom_attributes]

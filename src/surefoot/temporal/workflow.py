@@ -113,7 +113,9 @@ def _order(args: Sequence[RawValue]) -> dict[str, Any]:
     info = workflow.info()
     given = workflow.payload_converter().from_payload(args[0].payload) if args else {}
     if len(args) > 1 or not isinstance(given, dict):
-        raise ApplicationError('the input is one object: {"args": […], "kwargs": {…}}', type="UsageError", non_retryable=True)
+        raise ApplicationError(
+            'the input is one object: {"args": […], "kwargs": {…}}', type="UsageError", non_retryable=True
+        )
     return {
         "run": info.workflow_id,
         "workflow": info.workflow_type,

@@ -42,15 +42,19 @@ def edition(context: dg.AssetExecutionContext) -> str:
     return str(resume(context, book, 6, id=f"book-{context.partition_key}"))
 
 
+def told(what: object) -> None:
+    sys.stdout.write(f"{what}\n")
+
+
 def main() -> int:
     with dg.DagsterInstance.get() as instance:
         done = dg.materialize([edition], instance=instance, partition_key="may", raise_on_error=False)
         for event in done.all_events:
             if event.is_step_failure:
                 failure = event.step_failure_data.user_failure_data
-                print({name: str(value.value) for name, value in failure.metadata.items()} if failure else event)
+                told({name: str(value.value) for name, value in failure.metadata.items()} if failure else event)
             if event.is_successful_output:
-                print({name: str(value.value) for name, value in event.step_output_data.metadata.items()})
+                told({name: str(value.value) for name, value in event.step_output_data.metadata.items()})
         return 0 if done.success else 1
 
 

@@ -72,7 +72,7 @@ class Cluster:
         """Temporal's own command line."""
         done = subprocess.run(
             [command(), *words, "--address", self.address],
-            capture_output=True, text=True, timeout=60, env={**os.environ, "TEMPORAL_VERSION_CHECK_DISABLED": "1"},
+            check=False, capture_output=True, text=True, timeout=60, env={**os.environ, "TEMPORAL_VERSION_CHECK_DISABLED": "1"},
         )  # fmt: skip
         assert done.returncode == 0, (words, done.stdout, done.stderr)
         return done.stdout
@@ -107,8 +107,9 @@ class Cluster:
         end = time.monotonic() + 60
         while True:
             done = subprocess.run(
-                [command(), "operator", "cluster", "health", "--address", self.address], capture_output=True, timeout=60
-            )
+                [command(), "operator", "cluster", "health", "--address", self.address], check=False,
+                capture_output=True, timeout=60,
+            )  # fmt: skip
             if done.returncode == 0:
                 return
             assert self.process is not None

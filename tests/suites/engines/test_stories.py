@@ -17,7 +17,27 @@ from tests.ledger import ask, ledger_process
 from tests.working import wait_until
 
 PASSING = frozenset(
-    {"claim", "folder", "started", "worker", "host", "pid", "at", "key", "code", "due", "seal", "epoch", "python", "shown", "boot", "boot_at", "process", "wall", "by"}
+    {
+        "claim",
+        "folder",
+        "started",
+        "worker",
+        "host",
+        "pid",
+        "at",
+        "key",
+        "code",
+        "due",
+        "seal",
+        "epoch",
+        "python",
+        "shown",
+        "boot",
+        "boot_at",
+        "process",
+        "wall",
+        "by",
+    }
 )
 """Facts about a process or a moment; everything else is to be the same."""
 RANDOM = ("now#", "random#", "uuid4#")
@@ -104,7 +124,11 @@ def result(run: sf.Run) -> str:
 def scrubbed(data: Any, kind: str = "") -> Any:
     if isinstance(data, dict):
         hidden = kind == "ValueNoted" and str(data.get("address")).startswith(RANDOM)
-        return {name: scrubbed(each) for name, each in data.items() if name not in PASSING and not (hidden and name == "value")}
+        return {
+            name: scrubbed(each)
+            for name, each in data.items()
+            if name not in PASSING and not (hidden and name == "value")
+        }
     return [scrubbed(each) for each in data] if isinstance(data, list) else data
 
 

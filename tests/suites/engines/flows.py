@@ -307,8 +307,32 @@ def effected(value: int) -> int:
 
 
 @sf.workflow
+def chatty(questions: int) -> int:
+    """One question after the other."""
+    return sum(bool(sf.approve(f"number {n}?")) for n in range(questions))
+
+
+@sf.step
+def one_of_many(value: int) -> int:
+    note("look", value)
+    time.sleep(0.25)
+    return value
+
+
+@sf.workflow
+def paced(steps: int) -> int:
+    return sum(one_of_many(n) for n in range(steps))
+
+
+@sf.workflow
 def effects_only(count: int) -> int:
     return sum(effected(n) for n in range(count))
 
 
 limited = sf.Queue("limited", concurrency=1)
+
+
+@sf.workflow
+def approving_parent(value: int) -> str:
+    """A person is asked here, and the work is done in a child run."""
+    return sf.child(plain, f"{sf.run_id()}/child", value) if sf.approve("go on?") else "no"

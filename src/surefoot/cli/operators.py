@@ -67,12 +67,14 @@ def report(
 
     state, driven = look(run)
     told = page.page(state, driven=driven, now=run.runtime.clock.now(), where=where(settings), app=app_named(app))
-    goes_on = driven or engines.bell().drives
-    resume = "" if state.status in ENDED or state.stops or goes_on else resume_command(settings, run.id, app)
+    is_over = state.status in ENDED or bool(state.stops)
+    by_engine = not driven and not is_over and engines.bell().drives
+    resume = "" if is_over or driven or by_engine else resume_command(settings, run.id, app)
     lines = [f"{sentence}: {note}" if note else sentence]
     for reason in told.reasons:
         lines += ["still open:", f"  {text.visible_lines(f'{reason.type}: {reason.message}')[0]}"]
         lines += [f"    {cure.when} {cure.do}" for cure in reason.cures]
     lines += ["its process is alive and goes on by itself."] if driven else []
+    lines += ["a worker of the engine goes on with it."] if by_engine else []
     lines += [f"go on with: {resume}"] if resume else []
     output.answer(settings, facts.action(what, told, by=by, note=note, resume=resume), *lines)

@@ -174,13 +174,16 @@ def _finishing(working: Worker) -> str:
 
 def _serves(working: Worker) -> list[str]:
     from surefoot.engine.declare.registry import registry
+    from surefoot.engine.process import engines
 
+    engine = [f"  engine       {engines.url()}"] if engines.bell().drives else []
     queues = ", ".join(queue or "(none)" for queue in working.queues) or "all"
     return [
         f"worker {working.runtime.store.worker[:8]} (pid {os.getpid()}) on {working.runtime.store.url}",
         f"  workflows    {', '.join(sorted({each.name for each in registry.all()}))}",
         f"  queues       {queues}",
         f"  concurrency  {working.concurrency}",
+        *engine,
     ]
 
 

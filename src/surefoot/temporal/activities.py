@@ -22,7 +22,7 @@ from surefoot.core import values
 from surefoot.core.entry import CancelRequested
 from surefoot.core.state import CANCELLED, DONE, ENDED, FAILED, STOPPED, WAITING, RunState
 from surefoot.core.timer import MICROS
-from surefoot.engine.declare.plan import Options, check_id, created_entry
+from surefoot.engine.declare.plan import Options, Plan, check_id, created_entry, require_same
 from surefoot.engine.declare.registry import several
 from surefoot.engine.operate.handle import Run
 from surefoot.engine.process import journal
@@ -30,7 +30,7 @@ from surefoot.engine.worker import queues, stand
 from surefoot.engine.worker.driver import Driver
 from surefoot.engine.worker.protocol import Share
 from surefoot.engine.worker.stand import DriveResult, Stand
-from surefoot.errors import StoreUnavailable, SurefootError
+from surefoot.errors import Damaged, StoreUnavailable, SurefootError, UsageError
 from surefoot.store.contract import Wanted
 from surefoot.temporal import names
 from surefoot.temporal.pages import shown
@@ -129,36 +129,43 @@ class Activities:
             _later(ELSEWHERE_SECONDS, f"this worker is stopping; run {run} is for another one")
         if self._driver.leaves(run):
             _later(ELSEWHERE_SECONDS, f"run {run} needs the code of another worker")
-        found = None
         if not order[names.RUNG]:
-            found = self._created(order)
+            self._created(order)
         if queues.limits():
-            self._admitted(run, found)
+            self._admitted(run)
 
-    def _created(self, order: dict[str, Any]) -> Stand | None:
-        """A run that was started in Temporal is created by its first drive."""
+    def _created(self, order: dict[str, Any]) -> None:
+        """A run that was started in Temporal is created by its first drive, in the journal that has none of it."""
         run, runtime = order["run"], self._driver.runtime
-        if (found := self._driver.look(run)) is not None:
-            return found
         check_id(run)
+        try:
+            found = journal.load(runtime.store, run)
+        except Damaged:  # It is there. Its drive deals with the damage.
+            return
+        if found is None or order["first"]:
+            plan = self._planned(order)
+            if found is None:
+                with self._engine.quiet(run):
+                    created = created_entry(plan, Options(queue=_queue_of(order["queue"])))
+                    require_same(plan, journal.create(runtime.store, runtime.clock, run, created), runtime.store)
+            else:
+                require_same(plan, found[0], runtime.store)
+
+    def _planned(self, order: dict[str, Any]) -> Plan:
         known = [each for each in self._driver.served() if order["workflow"] in each.identity.names]
         if not known:
             _later(ELSEWHERE_SECONDS, f"workflow {order['workflow']!r} is in the code of another worker, or of none")
         if len(known) > 1:
             raise several(order["workflow"], known)
-        plan = known[0].plan(run, tuple(order["args"]), order["kwargs"])
-        options = Options(queue=self._queue_of(order["queue"]))
-        with self._engine.quiet(run):
-            journal.create(runtime.store, runtime.clock, run, created_entry(plan, options))
-        return None
+        try:
+            return known[0].plan(order["run"], tuple(order["args"]), order["kwargs"])
+        except TypeError as error:
+            raise UsageError(f"run {order['run']}: workflow {order['workflow']} does not take that: {error}") from None
 
-    def _queue_of(self, task_queue: str) -> str:
-        return task_queue.partition("@")[0].removeprefix(names.QUEUE).removeprefix("-")
-
-    def _admitted(self, run: str, found: Stand | None) -> None:
+    def _admitted(self, run: str) -> None:
         """The limits of a queue hold over all workers: the store says whether there is room for one more."""
         runtime = self._driver.runtime
-        found = found or self._driver.look(run)
+        found = self._driver.look(run)
         now = runtime.clock.now()
         if found is None or found.status in ENDED or found.holder or found.wake is None or found.wake > now:
             return
@@ -265,3 +272,8 @@ def _later(seconds: float, why: str) -> NoReturn:
     raise ApplicationError(
         why, type="Later", next_retry_delay=timedelta(seconds=seconds), category=ApplicationErrorCategory.BENIGN
     )
+
+
+def _queue_of(task_queue: str) -> str:
+    """The queue of runs that were started in Temporal on this task queue."""
+    return task_queue.partition("@")[0].removeprefix(names.QUEUE).removeprefix("-")

@@ -53,8 +53,9 @@ class RunLoop:
         while True:
             heard = self._rings
             stand = await self._driven(order)
+            order["first"] = False
             self._show(stand)
-            if stand["ended"]:
+            if stand["ended"] and self._rings == heard:  # Else somebody has rewound it meanwhile.
                 return _end(stand)
             if self._rings == heard:
                 await self._wait(heard, stand["wait"])
@@ -125,6 +126,7 @@ def _order(args: Sequence[RawValue]) -> dict[str, Any]:
         "kwargs": dict(given.get("kwargs", {})),
         "queue": info.task_queue,
         "cell": str(given.get("cell", "")),
+        "first": True,
     }
 
 

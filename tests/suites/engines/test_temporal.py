@@ -259,6 +259,20 @@ def waits(run: str) -> bool:
 
 
 @pytest.mark.timeout(120)
+def test_a_start_in_temporal_that_cannot_be_is_refused(temporal, cluster, ledger):
+    """Other arguments for an id that is there, and arguments that the workflow does not take."""
+    with sf.Worker():
+        assert "ch_5" == flows.plain.start("taken", 5).result("60s")
+        assert "COMPLETED" == cluster.ended(temporal.namespace, "taken")
+        for run, given in {"taken": '{"args": [6]}', "odd": '{"args": [1, 2, 3]}', "odder": "[1]"}.items():
+            cluster.run("workflow", "start", "-n", temporal.namespace, "--type", "plain", "--workflow-id", run,
+                        "--task-queue", "surefoot", "--input", given)  # fmt: skip
+            assert "FAILED" == cluster.ended(temporal.namespace, run)
+    assert {"look 5": 1, "charge 5": 1} == made(ledger, "taken")
+    assert ["taken"] == [run.id for run in sf.runs()]
+
+
+@pytest.mark.timeout(120)
 def test_a_wrong_answer_is_refused_and_the_run_still_waits(temporal, cluster, ledger):
     with sf.Worker():
         flows.approved.start("waits", 5)

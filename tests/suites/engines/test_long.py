@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import statistics
 import subprocess
 import sys
 import threading
@@ -19,7 +20,7 @@ from typing import Any
 import flows
 import pytest
 from cluster import Cluster
-from stage import Place, at
+from stage import Place, at, place_of
 
 import surefoot as sf
 from tests.fleet import Chaos, Orders, fleet_on, work_through
@@ -183,3 +184,25 @@ def test_a_killed_worker_is_taken_over_in_time(temporal, ledger, tmp_path):
             finally:
                 crew.close()
             report("takeover after kill -9, lease 10 s", seconds=taken)
+
+
+def test_a_step_costs_what_it_does_with_embedded_workers(request, ledger, tmp_path):
+    """By the journals' own times, the engines in turn, so that a busy machine is as busy for both."""
+    fixture = request.getfixturevalue
+    places = [place_of(name, tmp_path, fixture) for name in ("embedded on PostgreSQL", "Temporal")]
+    found: dict[str, dict[str, list[float]]] = {each.name: {"step": [], "effect": []} for each in places}
+    for n in range(count("TURNS", 7)):
+        for where in places:
+            with at(where), sf.Worker():
+                for kind, workflow in (("step", flows.counts), ("effect", flows.effects_only)):
+                    run = workflow.start(f"{kind}-{n}", 300)
+                    run.result("300s")
+                    times = [entry.at for entry in run.entries() if entry.kind in ("StepDone", "EffectDone")]
+                    found[where.name][kind].append((times[-1] - times[0]).total_seconds() / (len(times) - 1))
+    told = {
+        kind: {name: round(statistics.median(seen[kind]) * 1000, 3) for name, seen in found.items()}
+        for kind in ("step", "effect")
+    }
+    ratios = {kind: round(both["Temporal"] / both["embedded on PostgreSQL"], 2) for kind, both in told.items()}
+    report("milliseconds for a step and an effect", **told, ratio=ratios)
+    assert max(ratios.values()) < 2  # The promise is 1.1, on an idle machine.

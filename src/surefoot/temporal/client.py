@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import os
+import random
 import threading
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CONNECT_SECONDS: Final = 5.0
+FIRST_BACK_OFF_SECONDS, LONGEST_BACK_OFF_SECONDS = 0.5, 10.0
+MOST_PENDING: Final = 1000
 TESTED: Final = (1, 35)
 """The first version of temporalio with all that is used here."""
 
@@ -53,10 +57,20 @@ class Line:
         self._thread: threading.Thread | None = None
         self._client: Client | None = None
         self._over = False
+        self._pending = 0
+        """How many calls are made again in the background."""
 
     def call(self, work: Callable[[Client], Coroutine[Any, Any, T]], seconds: float) -> T:
         """The answer, or TimeoutError, or what the call raised."""
         return asyncio.run_coroutine_threadsafe(self._bounded(work, seconds), self._running()).result(seconds + 1)
+
+    def again(self, work: Callable[[Client], Coroutine[Any, Any, object]], seconds: float) -> None:
+        """Call it in the background, again and again until it succeeds, or this process ends."""
+        with self._lock:
+            if self._pending >= MOST_PENDING:
+                return
+            self._pending += 1
+        asyncio.run_coroutine_threadsafe(self._until_heard(work, seconds), self._running())
 
     def close(self) -> None:
         """No thread of ours is left when the interpreter ends."""
@@ -74,6 +88,18 @@ class Line:
                 self._client = await connect(self._address, lazy=True)
             return await work(self._client)
 
+    async def _until_heard(self, work: Callable[[Client], Coroutine[Any, Any, object]], seconds: float) -> None:
+        delay = FIRST_BACK_OFF_SECONDS
+        try:
+            while True:
+                await asyncio.sleep(delay * (0.5 + random.random()))  # noqa: S311 - so that not all come at once
+                with contextlib.suppress(Exception):
+                    await self._bounded(work, seconds)
+                    return
+                delay = min(delay * 2, LONGEST_BACK_OFF_SECONDS)
+        finally:
+            self._pending -= 1
+
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._over:
@@ -89,4 +115,8 @@ class Line:
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     loop.run_forever()
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
     loop.close()

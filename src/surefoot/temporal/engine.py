@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from surefoot.store.contract import IndexRow
 from surefoot.store.findings import Finding
@@ -20,13 +20,15 @@ from surefoot.temporal.address import Address, parsed
 from surefoot.temporal.client import Line
 
 if TYPE_CHECKING:
+    from temporalio.client import Client
+
     from surefoot.engine.worker.driver import Driver
     from surefoot.engine.worker.protocol import Engine, Server, Share
     from surefoot.temporal.bell import Rung
 
 log = logging.getLogger("surefoot")
 AWAY_SECONDS: Final = 10.0
-"""For so long nobody rings after a ring that was not heard: the sweep will."""
+"""For so long after a ring that was not heard nobody waits for another: it rings in the background."""
 
 
 class Temporal:
@@ -91,19 +93,24 @@ class Temporal:
         muted: set[str] = self._quiet.__dict__.setdefault("runs", set())
         return muted
 
-    def _call(self, rung: Rung, how: object) -> None:
+    def _call(self, rung: Rung, how: Callable[[Client, Rung], Coroutine[Any, Any, None]]) -> None:
         from surefoot.temporal import bell
 
+        def work(client: Client) -> Coroutine[Any, Any, None]:
+            return how(client, rung)
+
         if time.monotonic() < self._away_until:
+            self.line.again(work, bell.RING_SECONDS)
             return
         try:
-            self.line.call(lambda client: how(client, rung), bell.RING_SECONDS)  # type: ignore[operator]
-        except Exception as error:  # noqa: BLE001 - the entry is recorded, and the sweep rings
+            self.line.call(work, bell.RING_SECONDS)
+        except Exception as error:  # noqa: BLE001 - the entry is recorded, and this process and the sweep go on ringing
             self._away_until = time.monotonic() + AWAY_SECONDS
             log.warning(
-                "run %s: Temporal at %s did not hear that it can go on (%r). It is recorded, and a worker finds it by "
-                "itself.", rung.run, self.address.target, error,
+                "run %s: Temporal at %s did not hear that it can go on (%r). It is recorded; this process tells it again, "
+                "and a worker finds it by itself.", rung.run, self.address.target, error,
             )  # fmt: skip
+            self.line.again(work, bell.RING_SECONDS)
 
 
 def open_engine(url: str) -> Engine:

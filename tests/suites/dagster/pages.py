@@ -1,7 +1,5 @@
 """An asset that is resumed: six pages, a word of a person, one publication. What it executes is in the file `done`."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

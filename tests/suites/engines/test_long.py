@@ -125,22 +125,11 @@ def test_the_server_is_away_for_a_minute(temporal, cluster, ledger):
         flows.plain.start("meanwhile", 5)
         cluster.start()
         wait_until(ended("paced"), 600)
-        with_sweep(temporal)
         wait_until(ended("meanwhile"), 600)
     lines = [line["value"] for line in ask(ledger, do="look", room="paced", what="look")]
     assert during > before
     assert sorted(set(lines)) == sorted(lines)
     report("server away", seconds=seconds, steps=len(lines), repeated=0, steps_meanwhile=during - before)
-
-
-def with_sweep(where: Place) -> None:
-    """The suite's places have none: what was started meanwhile is rung for once, as a sweep does."""
-    from surefoot.engine.process import engines
-
-    engine = engines.opened()
-    engine._away_until = 0.0
-    row = next(each.row for each in sf.runs() if each.id == "meanwhile")
-    engine.ring(row, sf.get_run("meanwhile").runtime.store.url)
 
 
 def test_short_clients_that_ring_end_with_the_right_code(temporal, ledger):

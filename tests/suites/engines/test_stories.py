@@ -109,7 +109,7 @@ def tell_all() -> None:
                 del left[story]
         return not left
 
-    wait_until(over, 120)
+    wait_until(over, 300)
 
 
 def result(run: sf.Run) -> str:
@@ -165,7 +165,7 @@ def outcome(story: str, ledger: int) -> tuple[Any, ...]:
     return result(run), made, order_free(story, entries(run))
 
 
-@pytest.mark.timeout(400)  # The first of them tells all stories.
+@pytest.mark.timeout(900)  # The first of them tells all stories.
 @pytest.mark.parametrize("story", STORIES)
 def test_every_engine_gives_the_same_result_and_the_same_entries(story, outcomes):
     """Who drives a run is no fact about the run."""

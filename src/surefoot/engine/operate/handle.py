@@ -289,7 +289,7 @@ class Run:
     def resume(self) -> Any:
         """Go on with the run in this process; the workflow must have been imported."""
         found = self._taken()
-        if found[0].status not in ENDED:
+        if found[0].status not in ENDED and engines.bell().drives:
             engines.bell().reopen(journal.index_row(found[0]), self.runtime.store.url)
         return self._resumed(found)
 

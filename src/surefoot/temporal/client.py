@@ -24,8 +24,6 @@ T = TypeVar("T")
 CONNECT_SECONDS: Final = 5.0
 FIRST_BACK_OFF_SECONDS, LONGEST_BACK_OFF_SECONDS = 0.5, 10.0
 MOST_PENDING: Final = 1000
-TESTED: Final = (1, 35)
-"""The first version of temporalio with all that is used here."""
 
 
 async def connect(address: Address, **options: Any) -> Client:

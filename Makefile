@@ -17,7 +17,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 BUDGET ?= 30m
 
-.PHONY: docs reference demo quick test check bench proof chaos suites clean compiled test-adapters newest
+.PHONY: proof-engines docs reference demo quick test check bench proof chaos suites clean compiled test-adapters newest
 .DELETE_ON_ERROR:
 
 # The stamp is written last: an interrupted set-up is started again from nothing, not believed.
@@ -77,6 +77,10 @@ test-%: .venv-%/.ready
 	@$(PYTHON) -m venv --clear .venv-$*
 	@.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]' --requirement $<
 	@touch $@
+
+# The long tests of the engines, with counts that can be gone on with: ANSWERS, KILLS, CLIENTS, TAKEOVERS.
+proof-engines: .venv-engines/.ready
+	@.venv-engines/bin/python -m pytest tests/suites/engines/test_long.py -m proof -rA
 
 bench: compiled
 	@$(BIN)/python -m bench

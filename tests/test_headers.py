@@ -18,7 +18,7 @@ NOT_OF_A_RUN = {
     "engine/effects/transaction.py": "a marker's time, for people who look into their database",
     "engine/effects/files.py": "a name of a temporary file outside of a run",
     "engine/upkeep/exports.py": "a name of a temporary file",
-    "engine/worker/search.py": "so that not all workers come at once",
+    "engine/worker/presence.py": "so that not all workers come at once",
 }
 WRITTEN_WHERE_LEARNT = {
     ("engine/session/attempt.py", "StepStarted"),

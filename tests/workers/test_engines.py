@@ -30,10 +30,13 @@ class Hand:
         self.rung = []
         self.inbox = queue.SimpleQueue()
 
-    def ring(self, row):
+    def ring(self, row, store):
         found = journal.load(config.runtime(create=False).store, row.run)
         self.rung.append((row.run, found[0].seq >= row.seq))
         self.inbox.put((row.run, row.wake))
+
+    def reopen(self, row, store):
+        """It closes nothing."""
 
     def serve(self, driver, share):
         self.driver, self.share = driver, share
@@ -115,8 +118,8 @@ def family(n):
 
 def test_engine_that_nobody_knows_is_refused_with_those_that_there_are(monkeypatch):
     """And nothing that follows its scheme is shown: a password may be in it."""
-    with pytest.raises(sf.UsageError, match=r"'temporal' is no engine .* embedded:") as refused:
-        sf.configure(engine="temporal://user:hunter2@host")
+    with pytest.raises(sf.UsageError, match=r"'restate' is no engine .* embedded:") as refused:
+        sf.configure(engine="restate://user:hunter2@host")
     assert "hunter2" not in str(refused.value)
     assert engines.url() == "embedded:"
 
@@ -190,7 +193,7 @@ def test_ended_child_rings_for_its_parent(hand):
 def test_bell_that_breaks_is_no_matter_of_whoever_wrote(hand, monkeypatch, caplog):
     """The entry is durable; to fail now would tell its writer that it is not."""
 
-    def breaks(row):
+    def breaks(row, store):
         raise ConnectionError("no engine there")
 
     monkeypatch.setattr(hand, "ring", breaks)

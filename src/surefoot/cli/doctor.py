@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command()
 @verb
 def doctor(settings: Settings) -> int:
-    """Look at the store's settings, disk, locks, clock and files, and try out what can be tried.
+    """Look at the store's settings, disk, locks, clock and files, at the engine, and try out what can be tried.
 
     Changes nothing; a probe file beside the store is written and removed. Whether the recorded data is whole is
     another question: surefoot verify. Exit code: 0, or 4 if something is bad.
@@ -42,7 +42,7 @@ def doctor(settings: Settings) -> int:
 
 
 def _examined(url: str) -> list[Finding]:
-    from surefoot.engine.process import config
+    from surefoot.engine.process import config, engines
     from surefoot.store.findings import BAD, OK, WARN, Finding
     from surefoot.store.open import backend_of
 
@@ -59,4 +59,5 @@ def _examined(url: str) -> list[Finding]:
             summary = error.summary if isinstance(error, Stopped) else str(error)
             cures = "; ".join(f"{when} {do}" for when, do in getattr(error, "cures", ()))
             found.append(Finding(BAD, "store", f"{type(error).__name__}: {summary}", cures))
-    return [*found, *backend.examine(url, store, now=time.time_ns() // 1000)]
+    engine = engines.bell().examine()
+    return [*found, *backend.examine(url, store, now=time.time_ns() // 1000), *engine]

@@ -68,7 +68,9 @@ def report(
     state, driven = look(run)
     now = run.runtime.clock.now()
     told = page.page(state, driven=driven, now=now, where=where(settings), app=app_named(app))
-    stays = state.status in ENDED or bool(state.stops) or driven or engines.bell().drives
+    is_over = state.status in ENDED or bool(state.stops)
+    by_engine = not driven and not is_over and engines.bell().drives
+    stays = is_over or driven or by_engine
     elsewhere = "" if stays else standing.stands(state, driven=driven, now=now).elsewhere
     resume = "" if stays or elsewhere else resume_command(settings, run.id, app)
     lines = [f"{sentence}: {note}" if note else sentence]
@@ -76,5 +78,6 @@ def report(
         lines += ["still open:", f"  {text.visible_lines(f'{reason.type}: {reason.message}')[0]}"]
         lines += [f"    {cure.when} {cure.do}" for cure in reason.cures]
     lines += ["its process is alive and goes on by itself."] if driven else []
+    lines += ["a worker of the engine goes on with it."] if by_engine else []
     lines += [f"go on with: {resume}"] if resume else [f"to go on: {elsewhere}"] if elsewhere else []
     output.answer(settings, facts.action(what, told, by=by, note=note, resume=resume), *lines)

@@ -50,12 +50,17 @@ STOPPING = (signal.SIGTERM, signal.SIGINT)
     help="How long calls in flight may take when told to stop.",
 )
 @click.option(
+    "--engine", metavar="URL",
+    help="Who says which runs are driven here: temporal://HOST:PORT/NAMESPACE. Default: SUREFOOT_ENGINE, or this worker itself.",
+)  # fmt: skip
+@click.option(
     "--metrics", metavar="[HOST:]PORT", help=f"Serve numbers for Prometheus there. HOST: {LOOPBACK} if not given."
 )
 @verb
 def worker(
-    settings: Settings, app: str, concurrency: int, queues: tuple[str, ...], grace: str, metrics: str | None
-) -> int:
+    settings: Settings, app: str, concurrency: int, queues: tuple[str, ...], grace: str, engine: str | None,
+    metrics: str | None,
+) -> int:  # fmt: skip
     """Drive the runs of the workflows in APP, a module, until told to stop; APP may come from SUREFOOT_APP.
 
     SIGTERM or Ctrl-C: takes up nothing more, lets the calls in flight finish, and hands the runs back to others. What
@@ -68,8 +73,7 @@ def worker(
     from surefoot.engine.process.config import configure
 
     where = None if metrics is None else _place(metrics)
-    if settings.store is not None:
-        configure(store=settings.store)  # For the workflows' own calls of surefoot.
+    configure(store=settings.store, engine=engine)  # For the workflows' own calls of surefoot, too.
     with execution.answers_only():
         working = _worker(settings, app, concurrency, queues, grace)
         with _exposed(working, where):
@@ -170,13 +174,16 @@ def _finishing(working: Worker) -> str:
 
 def _serves(working: Worker) -> list[str]:
     from surefoot.engine.declare.registry import registry
+    from surefoot.engine.process import engines
 
+    engine = [f"  engine       {engines.url()}"] if engines.bell().drives else []
     queues = ", ".join(queue or "(none)" for queue in working.queues) or "all"
     return [
         f"worker {working.runtime.store.worker[:8]} (pid {os.getpid()}) on {working.runtime.store.url}",
         f"  workflows    {', '.join(sorted({each.name for each in registry.all()}))}",
         f"  queues       {queues}",
         f"  concurrency  {working.concurrency}",
+        *engine,
     ]
 
 

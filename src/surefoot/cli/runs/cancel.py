@@ -19,9 +19,11 @@ def cancel(settings: Settings, run_id: str, app: str | None, yes: bool, by: str,
     """Ask a run to end. A process that drives it ends it at its next call; without one it ends at once.
 
     With the code (--app) what its sagas did is undone first. Without it nothing is: if effects are done, they are
-    listed, and you are asked. Effects that are in doubt stay on record as such; look at them outside.
+    listed, and you are asked. Effects that are in doubt stay on record as such; look at them outside. Where an engine
+    drives runs (SUREFOOT_ENGINE), a worker does all that, and nobody has to name the code.
     """
     from surefoot.cli import code, execution
+    from surefoot.engine.process import engines
 
     with execution.answers_only():
         code.load_app(app)
@@ -33,6 +35,7 @@ def cancel(settings: Settings, run_id: str, app: str | None, yes: bool, by: str,
     with execution.answers_only():
         run.cancel(by=by, note=note)
     ended = run.status == CANCELLED
-    how = "cancelled" if ended else "asked to cancel; its process ends it at the next call"
+    who = "a worker" if engines.bell().drives else "its process"
+    how = "cancelled" if ended else f"asked to cancel; {who} ends it at the next call"
     sentence = f"recorded: run {run_id} {how}, said by {by}"
     operators.report(settings, run, facts.cancellation(left, ended=ended), sentence, by=by, note=note, app=app)

@@ -37,7 +37,7 @@ from surefoot.engine.operate.decisions import (
     SendEvent,
     Settle,
 )
-from surefoot.engine.process import config, journal
+from surefoot.engine.process import config, engines, journal
 from surefoot.engine.process.runtime import Runtime
 from surefoot.errors import Stopped, UsageError
 from surefoot.store.contract import Head, IndexRow, RunQuery
@@ -288,7 +288,10 @@ class Run:
 
     def resume(self) -> Any:
         """Go on with the run in this process; the workflow must have been imported."""
-        return self._resumed(self._taken())
+        found = self._taken()
+        if found[0].status not in ENDED and engines.bell().drives:
+            engines.bell().reopen(journal.index_row(found[0]), self.runtime.store.url)
+        return self._resumed(found)
 
     def _resumed(self, found: tuple[RunState, Head]) -> Any:
         definition = registry.find_for(found[0].created)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Sequence
 
 from surefoot.engine.process import engines
-from surefoot.store.contract import Extend, IndexRow, Journals, Rewrite, Upkeep
+from surefoot.store.contract import Extend, IndexRow, Journals, Rewrite, Store
 
 log = logging.getLogger("surefoot")
 
@@ -26,22 +26,22 @@ def append_each(store: Journals, items: Sequence[Extend]) -> list[bool]:
     written = [conflict is None for conflict in store.append(items)] if items else []
     for item, is_written in zip(items, written, strict=True):
         if is_written:
-            _ring(item.row)
+            _ring(store.url, item.row)
     return written
 
 
-def rewrite(store: Upkeep, *items: Rewrite, beyond: int = 0) -> bool:
+def rewrite(store: Store, *items: Rewrite, beyond: int = 0) -> bool:
     """All of them or none, as above; `beyond` as in `Upkeep.rewrite_together`."""
     is_written = store.rewrite_together(items, beyond=beyond)
     for item in items if is_written else ():
-        _ring(item.row)
+        _ring(store.url, item.row)
     return is_written
 
 
-def _ring(row: IndexRow | None) -> None:
+def _ring(store: str, row: IndexRow | None) -> None:
     if row is None or row.wake is None or row.worker:
         return
     try:
-        engines.bell().ring(row)
+        engines.bell().ring(row, store)
     except Exception as error:  # noqa: BLE001 - the entry is recorded, and its writer is told so
         log.warning("run %s: the engine could not be told that it can go on: %r", row.run, error)

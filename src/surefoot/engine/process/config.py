@@ -70,7 +70,7 @@ def configure(
     `on_change` says what happens to recorded steps that changed code asks for with other arguments, unless they say it
     themselves; `rerun_limit`, how many of them may run again before a person is asked. `in_flight` is the time for which
     a call that was cut off may still be on its way: so long its check's "not happened" is not believed. `engine` says who
-    drives runs: `"embedded:"`, surefoot's own workers, is the default.
+    drives runs: `"embedded:"`, surefoot's own workers, is the default; `"temporal://HOST:PORT/NAMESPACE"`.
     """
     if on_change is not None:
         settings.on_change = one_of(on_change, OnChange, "sf.configure: on_change")
@@ -159,6 +159,11 @@ def overridden(**others: Any) -> Iterator[None]:
 
 def store_url(given: str | None = None) -> str:
     return given or settings.store or os.environ.get("SUREFOOT_STORE") or DEFAULT_STORE
+
+
+def is_store_named(given: str | None = None) -> bool:
+    """Whether somebody said which store is meant: for those who must not guess."""
+    return bool(given or settings.store or os.environ.get("SUREFOOT_STORE"))
 
 
 def runtime(url: str | None = None, *, create: bool) -> Runtime:

@@ -13,10 +13,15 @@ from typing import Any, Final, Protocol
 
 from surefoot.errors import UsageError
 from surefoot.store.contract import IndexRow
+from surefoot.store.findings import Finding
 
 EMBEDDED: Final = "embedded:"
-_MODULES: Final = {"embedded": "surefoot.engine.worker.embedded"}
-FORMS: Final = f"{EMBEDDED} (surefoot's own workers, the default)"
+_MODULES: Final = {
+    "embedded": "surefoot.engine.worker.embedded",
+    "temporal": "surefoot.temporal.engine",
+    "temporals": "surefoot.temporal.engine",
+}
+FORMS: Final = f"{EMBEDDED} (surefoot's own workers, the default), temporal://HOST:PORT/NAMESPACE, temporals://… (TLS)"
 
 
 class Bell(Protocol):
@@ -26,8 +31,14 @@ class Bell(Protocol):
     drives: bool
     """Whether the engine drives runs by itself as soon as they can go on. Then no other process ends or undoes one."""
 
-    def ring(self, row: IndexRow) -> None:
-        """This run can go on, from `row.wake` on. Called after the commit. It takes a bounded time, and may be lost."""
+    def ring(self, row: IndexRow, store: str) -> None:
+        """This run of that store can go on, from `row.wake` on. Called after the commit. It takes a bounded time, and may be lost."""
+
+    def reopen(self, row: IndexRow, store: str) -> None:
+        """A person has this run go on, whatever was done to it in the engine. The same bounds."""
+
+    def examine(self) -> list[Finding]:
+        """What `surefoot doctor` says of the engine."""
 
 
 _opened: Final[dict[str, Any]] = {}

@@ -63,7 +63,8 @@ class Driver:
         self.runtime = config.runtime(store, create=True)
         self.ended: dict[str, int] = {}
         """How the drives have ended, counted: done, failed, stopped, suspended, …"""
-        self._store_url = store
+        self.store_url = store
+        """As given; None: what the process is configured for."""
         self._under_way: dict[str, Future[DriveResult]] = {}
         self._left: dict[str, float] = {}
         """Runs that are left to other code -> until when they are not checked here."""
@@ -155,7 +156,7 @@ class Driver:
     def reopen(self) -> None:
         """Open a store anew that was given up after a failure."""
         if not self.runtime.store.usable:
-            self.runtime = config.runtime(self._store_url, create=False)
+            self.runtime = config.runtime(self.store_url, create=False)
 
     # -- opening ----------------------------------------------------------------------------------------
 

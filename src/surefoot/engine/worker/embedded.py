@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from surefoot.store.contract import IndexRow
+from surefoot.store.findings import Finding
 
 if TYPE_CHECKING:
     from surefoot.engine.worker.driver import Driver
@@ -19,8 +20,14 @@ class Embedded:
     def __init__(self, url: str) -> None:
         self.url = url
 
-    def ring(self, row: IndexRow) -> None:
+    def ring(self, row: IndexRow, store: str) -> None:
         """The store has notified its listeners already (`Work.listen`)."""
+
+    def reopen(self, row: IndexRow, store: str) -> None:
+        """Nothing is ever closed here."""
+
+    def examine(self) -> list[Finding]:
+        return []
 
     def serve(self, driver: Driver, share: Share) -> Server:
         from surefoot.engine.worker.search import Search

@@ -1,0 +1,94 @@
+"""Templates to HTML. Text from runs is text: nothing of it can become an element, an attribute or a link.
+
+This is the only file that makes `Markup`. Whatever a template prints is escaped, and characters that cannot be seen are shown
+as escapes, unless a filter says otherwise:
+
+    {{ x }}            one line, safe anywhere; a control character shows as \\x1b
+    {{ x|boxed }}      the same for content of an element: each escape in a box of its own
+    {{ x|lines }}      several lines, for <pre>: the same, newlines kept
+    {{ x|exact }}      the very characters, for values of hidden fields and text areas
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from surefoot.core.visible import pieces, visible
+from surefoot.view import text
+
+_BOX = '<span class="escape">{}</span>'
+
+
+def boxed(value: object) -> Markup:
+    """Each character that cannot be seen in a box of its own, so that no text can pose as an escape."""
+    if isinstance(value, Markup):
+        return value
+    return Markup("").join(Markup(_BOX).format(one) if is_escape else one for one, is_escape in pieces(str(value)))
+
+
+def lines(value: object) -> Markup:
+    return Markup("\n").join(boxed(line) for line in str(value).split("\n"))
+
+
+def exact(value: object) -> Markup:
+    return escape(str(value))
+
+
+def _finalize(value: Any) -> Any:
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return visible(value)
+    return value
+
+
+def render(template: str, **values: Any) -> str:
+    return environment().get_template(template).render(**values)
+
+
+@cache
+def environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("surefoot.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"boxed": boxed, "lines": lines, "exact": exact}
+    made.globals |= {
+        "static": static_name,
+        "ago": text.ago,
+        "clock_time": text.clock_time,
+        "moment": text.moment,
+        "took": text.took,
+    }
+    return made
+
+
+# --- static files ------------------------------------------------------------------------------------
+
+
+@cache
+def statics() -> dict[str, tuple[str, bytes]]:
+    """By hashed name: the file's own name and its content. A name never means another content."""
+    found = {}
+    for one in files("surefoot.console").joinpath("static").iterdir():
+        if one.is_file() and not one.name.startswith("."):
+            content = one.read_bytes()
+            stem, _, kind = one.name.rpartition(".")
+            found[f"{stem}.{hashlib.sha256(content).hexdigest()[:16]}.{kind}"] = one.name, content
+    return found
+
+
+def static_name(name: str) -> str:
+    """`console.css` to `console.0123456789abcdef.css`: a path segment below `/static`."""
+    for hashed, (own, _) in statics().items():
+        if own == name:
+            return hashed
+    raise KeyError(f"static/{name} does not exist")

@@ -53,7 +53,12 @@ def made(settings: Settings, app: str | None) -> MCPServer[Any]:
         For the next page, say the last run of this one in `before`.
         """
         query = RunQuery(status, workflow, {}, _bounded(limit), listed.ANY if needs_a_person else None, None, before)
-        return await _told(lambda: facts.runs(listed.look(settings.store, query)))
+
+        def read() -> Facts:
+            found = listed.look(settings.store, query)
+            return facts.runs(found.runs, following=found.following)
+
+        return await _told(read)
 
     @tool
     async def show_run(run: str, last_calls: int = 50) -> str:
@@ -77,7 +82,7 @@ def made(settings: Settings, app: str | None) -> MCPServer[Any]:
 
         def found() -> Facts:
             query = RunQuery(need=listed.ANY, limit=_bounded(limit))
-            runs = [run] if run is not None else [one.run for one, _ in listed.look(settings.store, query)]
+            runs = [run] if run is not None else [one.run for one, _ in listed.look(settings.store, query).runs]
             return facts.questions(_page(settings, one, app) for one in runs)
 
         return await _told(found)

@@ -23,7 +23,7 @@ def app(
     *,
     store: str | None = None,
     app: str | Sequence[str] = (),
-    identify: Callable[[Any], Principal | None | Awaitable[Principal | None]],
+    identify: Callable[[Any], Principal | Awaitable[Principal | None] | None],
     read_only: bool = False,
     hosts: Sequence[str] = (),
     hide: Sequence[str] = (),
@@ -40,4 +40,15 @@ def app(
     from surefoot.console.options import Options
 
     apps = (app,) if isinstance(app, str) else tuple(app)
-    return Console(Options(store, apps, identify, read_only, tuple(hosts), tuple(hide), secret))
+    return Console(
+        Options(
+            store,
+            apps,
+            identify,
+            named_tokens=False,
+            read_only=read_only,
+            hosts=tuple(hosts),
+            hide=tuple(hide),
+            secret=secret,
+        )
+    )

@@ -8,15 +8,18 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import QueryParams
+from starlette.datastructures import ImmutableMultiDict, QueryParams
 from starlette.requests import Request as HttpRequest
 
+from surefoot.console import paths
+from surefoot.console.plans import DRIFT, PLAN, Planned, Wanted
 from surefoot.console.principals import Principal
+from surefoot.engine.operate.decisions import Who
 from surefoot.view.facts import Facts
 
 if TYPE_CHECKING:
@@ -26,6 +29,19 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+MOST_FIELDS: Final = 2_000
+_HERE: Final = ("", "127.0.0.1", "::1", "testclient")
+
+
+class Seat(Struct, frozen=True):
+    """Who a request is from, and what its forms are bound to."""
+
+    principal: Principal
+    binding: bytes
+    """The session; else the name."""
+    is_bearer: bool = False
 
 
 class Page(Struct, frozen=True):
@@ -51,7 +67,13 @@ class Request:
     """A request that was let in."""
 
     def __init__(
-        self, console: Console, http: HttpRequest, principal: Principal, ids: dict[str, str], refused: Refused | None = None
+        self,
+        console: Console,
+        http: HttpRequest,
+        principal: Principal,
+        ids: dict[str, str],
+        refused: Refused | None = None,
+        form: ImmutableMultiDict[str, str] | None = None,
     ) -> None:
         self.console = console
         self.http = http
@@ -74,9 +96,7 @@ class Request:
         writes = scope in ("decide", "admin")
         return self.principal.has(scope) and not (writes and self.console.options.read_only)
 
-    async def look(
-        self, function: Callable[Concatenate[Runtime, P], T], /, *given: P.args, **named: P.kwargs
-    ) -> T:
+    async def look(self, function: Callable[Concatenate[Runtime, P], T], /, *given: P.args, **named: P.kwargs) -> T:
         """`function(runtime, *given, **named)` in a thread. It looks at the store and changes nothing."""
         return await run_in_threadpool(lambda: partial(function, self.console.runtime())(*given, **named))
 
@@ -90,12 +110,17 @@ class Request:
         """This very page with other words in its query; None takes one away."""
         words = {name: value for name, value in self.query.multi_items() if name not in query}
         said = urlencode([*words.items(), *((name, str(one)) for name, one in query.items() if one is not None)])
-        return f"{self.console.raw_path(self.http.scope)}{'?' if said else ''}{said}"
+        return f"{paths.raw(self.http.scope)}{'?' if said else ''}{said}"
 
     @property
     def mount(self) -> str:
         """Where the console is mounted: `` or `/surefoot`."""
-        return quote(str(self.http.scope.get("root_path", "")).rstrip("/"), safe="/")
+        return paths.mount(self.http.scope)
+
+    @property
+    def path(self) -> str:
+        """Below the mount, as it was sent."""
+        return paths.inside(self.http.scope)
 
     def hidden(self, *, seen: Seen | None = None, then: str = "") -> list[tuple[str, str]]:
         """The hidden fields of a form: its token, the state that it is about, where it stands, and where to go on."""
@@ -107,4 +132,28 @@ class Request:
     @property
     def csrf(self) -> str:
         """The token that every form sends along as `token`."""
-        return self.console.csrf(self.principal)
+        return self.console.csrf(self.seat.binding)
+
+    def inside(self, link: str) -> str | None:
+        """The path and query of a link below this mount; None: it leads elsewhere."""
+        if not link.startswith(f"{self.mount}/") or link.startswith("//") or not link.isascii() or "\\" in link:
+            return None
+        local = link.removeprefix(self.mount)
+        return None if local.startswith("//") or not local.isprintable() else local
+
+    async def plan(self, run: str) -> Planned:
+        """What a resume of the run would do now."""
+        return await self._planned(PLAN, run, None)
+
+    async def suppose(self, run: str, said: Mapping[str, Any]) -> Planned:
+        """What would follow if this principal said that."""
+        return await self._planned(PLAN, run, dict(said))
+
+    async def drift(self, run: str) -> Planned:
+        """What the run's witnesses see now (`Planned.drift`)."""
+        return await self._planned(DRIFT, run, None)
+
+    async def _planned(self, want: str, run: str, said: dict[str, Any] | None) -> Planned:
+        who = Who(self.principal.name, "", self.via, self.principal.groups)
+        wanted = Wanted(want, run, who, said, self.console.app_named)
+        return await run_in_threadpool(lambda: self.console.planner.ask(self.console.runtime(), wanted))

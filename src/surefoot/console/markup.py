@@ -1,9 +1,9 @@
-"""Templates to HTML. Text from runs is text: nothing of it can become an element, an attribute or a link.
+r"""Templates to HTML. Text from runs is text: nothing of it can become an element, an attribute or a link.
 
 This is the only file that makes `Markup`. Whatever a template prints is escaped, and characters that cannot be seen are shown
 as escapes, unless a filter says otherwise:
 
-    {{ x }}            one line, safe anywhere; a control character shows as \\x1b
+    {{ x }}            one line, safe anywhere; a control character shows as \x1b
     {{ x|boxed }}      the same for content of an element: each escape in a box of its own
     {{ x|lines }}      several lines, for <pre>: the same, newlines kept
     {{ x|exact }}      the very characters, for values of hidden fields and text areas
@@ -12,6 +12,7 @@ as escapes, unless a filter says otherwise:
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from functools import cache
 from importlib.resources import files
@@ -23,14 +24,14 @@ from markupsafe import Markup, escape
 from surefoot.core.visible import pieces, visible
 from surefoot.view import text
 
-_BOX = '<span class="escape">{}</span>'
+_BOX = Markup('<span class="escape">{}</span>')
 
 
 def boxed(value: object) -> Markup:
     """Each character that cannot be seen in a box of its own, so that no text can pose as an escape."""
     if isinstance(value, Markup):
         return value
-    return Markup("").join(Markup(_BOX).format(one) if is_escape else one for one, is_escape in pieces(str(value)))
+    return Markup("").join(_BOX.format(one) if is_escape else one for one, is_escape in pieces(str(value)))
 
 
 def lines(value: object) -> Markup:
@@ -39,6 +40,16 @@ def lines(value: object) -> Markup:
 
 def exact(value: object) -> Markup:
     return escape(str(value))
+
+
+def bare(value: object) -> str:
+    """A text that is written as JSON, without its quotes; anything else as it is."""
+    written = str(value)
+    try:
+        found = json.loads(written)
+    except ValueError:
+        return written
+    return found if isinstance(found, str) else written
 
 
 def icon(name: str, css: str = "", label: str = "") -> Markup:
@@ -73,7 +84,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"boxed": boxed, "lines": lines, "exact": exact}
+    made.filters |= {"boxed": boxed, "lines": lines, "exact": exact, "bare": bare}
     made.globals |= {
         "static": static_name,
         "icon": icon,

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+
+from starlette.responses import Response
 
 from surefoot import errors
 from surefoot.errors import SurefootError
-from surefoot.view import facts
+from surefoot.view import facts, text
 from surefoot.view.facts import Facts
+
+
+class Refusal(SurefootError):
+    """What the process with the code said about a word: as the verb would have refused it."""
+
+    def __init__(self, told: dict[str, Any], status: int) -> None:
+        super().__init__(told["message"])
+        self.told, self.status, self.exit_code = told, status, int(told["exit_code"])
+
+
+class Forbidden(SurefootError):
+    """Somebody may not say that."""
+
+    exit_code = 1
+
 
 WORDS: Final = {
     400: "That is wrong use.",
@@ -19,6 +36,7 @@ WORDS: Final = {
 }
 
 _STATUS: Final[tuple[tuple[type[SurefootError], int], ...]] = (
+    (Forbidden, 403),
     (errors.NotFound, 404),
     (errors.Outdated, 409),
     (errors.ValueRejected, 422),
@@ -28,10 +46,19 @@ _STATUS: Final[tuple[tuple[type[SurefootError], int], ...]] = (
 )
 
 
+def as_json(told: Facts, code: int = 200) -> Response:
+    """The bytes that the command line prints."""
+    return Response(f"{text.to_json(told, indent=2)}\n", code, media_type="application/json")
+
+
 def status(error: SurefootError) -> int:
     """The first that fits; what is damaged, or not foreseen, is 500."""
+    if isinstance(error, Refusal):
+        return error.status
     return next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
 
 
 def told(error: SurefootError) -> Facts:
+    if isinstance(error, Refusal):
+        return facts.failure(facts.passed_on(error.told))
     return facts.failure(facts.error(error, run=getattr(error, "run_id", ""), exit_code=error.exit_code))

@@ -16,6 +16,4 @@ async def show(request: Request) -> Response:
         return PlainTextResponse("There is no such file.", 404)
     name, content = known
     kind = TYPES.get(name.rpartition(".")[2], "application/octet-stream")
-    return Response(
-        content, media_type=kind, headers={"Cache-Control": "public, max-age=31536000, immutable"}
-    )
+    return Response(content, media_type=kind, headers={"Cache-Control": "public, max-age=31536000, immutable"})

@@ -52,6 +52,11 @@ def bare(value: object) -> str:
     return found if isinstance(found, str) else written
 
 
+def digest(value: object) -> str:
+    """An `id` for an element that is about something with any name."""
+    return hashlib.sha256(str(value).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
 def icon(name: str, css: str = "", label: str = "") -> Markup:
     """One of `static/icons.svg`, drawn where it stands. Without a label it is decoration, and a screen reader passes it by."""
     told = Markup('role="img" aria-label="{}"').format(label) if label else Markup('aria-hidden="true"')
@@ -84,7 +89,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"boxed": boxed, "lines": lines, "exact": exact, "bare": bare}
+    made.filters |= {"boxed": boxed, "lines": lines, "exact": exact, "bare": bare, "digest": digest}
     made.globals |= {
         "static": static_name,
         "icon": icon,

@@ -130,13 +130,14 @@ Pair = tuple[listing.Seen, IndexRow | None]
 
 def _page(runtime: Runtime, query: RunQuery, view: str) -> list[Pair]:
     if view == "all" or query.status:
-        return reads.runs(runtime, query)
+        return list(reads.runs(runtime, query).runs)
     found: list[Pair] = []
     for status in _STATUSES[view]:
-        found += reads.runs(runtime, replace(query, status=status))
+        found += reads.runs(runtime, replace(query, status=status)).runs
     if view == "need":
         known = {one.run for one, _ in found}
-        found += [pair for pair in reads.runs(runtime, query) if pair[0].stands.needs_a_person and pair[0].run not in known]
+        found += [one for one in reads.runs(runtime, query).runs if one[0].stands.needs_a_person and one[0].run not in known]
+        found = [one for one in found if one[0].stands.needs_a_person]
         return sorted(found, key=lambda pair: (pair[0].stands.rank, -pair[0].created))
     return sorted(found, key=lambda pair: (-pair[0].created, pair[0].run))
 
@@ -144,7 +145,7 @@ def _page(runtime: Runtime, query: RunQuery, view: str) -> list[Pair]:
 def _by_prefix(runtime: Runtime, query: RunQuery, prefix: str) -> list[Pair]:
     """Ids are few that begin alike: they are found by name."""
     names = set(sorted(name for name in runtime.store.names(prefix))[: SIZE * 4])
-    return [pair for pair in reads.runs(runtime, replace(query, limit=2**31)) if pair[0].run in names][: SIZE + 1]
+    return [pair for pair in reads.runs(runtime, replace(query, limit=2**31)).runs if pair[0].run in names][: SIZE + 1]
 
 
 def _is_in(view: str, one: listing.Seen) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+from starlette.concurrency import run_in_threadpool
 
 from surefoot.console import drawing, lists
 from surefoot.console.context import Page, Request
@@ -14,6 +15,7 @@ from surefoot.core.need import DAMAGE, FELL_BACK
 from surefoot.engine.process.runtime import Runtime
 from surefoot.store.contract import IndexRow, RunQuery
 from surefoot.store.rules import is_run
+from surefoot.view.facts import error
 
 _MOST: Final = 20
 
@@ -32,6 +34,9 @@ class Read(Struct, frozen=True):
 
 
 async def show(request: Request) -> Page:
+    refused = await run_in_threadpool(request.console.refused)
+    if refused is not None:
+        return Page("store_refused.html", {"here": "store", "error": error(refused), "recorded": None})
     found = await request.look(read)
     jobs = request.console.jobs
     verified, examined = jobs.newest(VERIFY), jobs.newest(DOCTOR)

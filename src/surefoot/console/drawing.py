@@ -65,6 +65,7 @@ class Open(Struct, frozen=True):
     css: str
     x: str
     width: str
+    text: str = ""
 
 
 class Drawn(Struct, frozen=True):
@@ -249,15 +250,17 @@ def _bar(bar: Bar, place: _Place, href: Callable[[Bar], str], *, chosen: str, at
     css, height, text_css = _shape(bar, later=later, then=then)
     y = HEAD + ROW * bar.lane + (ROW - height) // 2
     doubtful = bar.outcome == lanes.IN_DOUBT and not later and not then
-    open_ = None
-    if doubtful or (bar.outcome == lanes.CUT_OFF and not later):
-        css_open = "b-doubt-open" if doubtful else "b-ghost"
-        open_ = Open(css_open, place.percent(end), place.percent(max(place.edge - end, 0.01) if doubtful else 0.02))
     word, mark = "", "doubt" if doubtful else "person" if bar.by and not later and height > 14 else ""
     if css not in ("b-ghost", "b-wait"):
         word = _word(bar, (end - x) * _PIXELS - (34 if mark == "doubt" else 12))
     if mark == "doubt" and not word:
         mark = "doubt" if (end - x) * _PIXELS > 26 else ""
+    open_ = None
+    if doubtful or (bar.outcome == lanes.CUT_OFF and not later):
+        css_open = "b-doubt-open" if doubtful else "b-ghost"
+        wide = max(place.edge - end, 0.01) if doubtful else 0.02
+        outside = _word(bar, wide * _PIXELS - 20) if doubtful and not word else ""
+        open_ = Open(css_open, place.percent(end), place.percent(wide), outside)
     return Drawn(
         href(bar), _told(bar, later=later, then=then), css, place.percent(x), place.percent(end - x), y, height, word,
         text_css, mark, bool(chosen) and bar.address == chosen, open_,

@@ -57,6 +57,15 @@ def digest(value: object) -> str:
     return hashlib.sha256(str(value).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
+def since(micros: int, now: int) -> str:
+    """How long ago, in one unit: lists have no room for two."""
+    seconds = max((now - micros) // 1_000_000, 0)
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit} ago"
+    return f"{seconds} s ago" if seconds else "now"
+
+
 def icon(name: str, css: str = "", label: str = "") -> Markup:
     """One of `static/icons.svg`, drawn where it stands. Without a label it is decoration, and a screen reader passes it by."""
     told = Markup('role="img" aria-label="{}"').format(label) if label else Markup('aria-hidden="true"')
@@ -93,6 +102,7 @@ def environment() -> Environment:
     made.globals |= {
         "static": static_name,
         "icon": icon,
+        "since": since,
         "ago": text.ago,
         "clock_time": text.clock_time,
         "moment": text.moment,

@@ -238,7 +238,7 @@ def _doubt_lede(seen: Looked, past: PastEffect, stop: Stop | None) -> Words:
     if past.state is PastState.UNSTORABLE:
         return say("It was started at ", began, " and came back, but what it gave could not be recorded.")
     known = str(stop.facts.get("known", "")) if stop is not None else ""
-    if known:
+    if known and not known.startswith("started"):
         return say("It was started at ", began, f" and {known if known.startswith(('raised', 'may')) else 'was ' + known}. Nothing goes on until somebody says.")
     check = "It has no check, so only a look outside can tell." if past.policy == "ask" else "Its check could not tell."
     died = "its process died before an outcome was recorded" if not past.rewound else "somebody sent the run back to before it"

@@ -88,7 +88,7 @@ async def show(request: Request) -> Page:
 
 def _as_it_should(looked: Looked, found: Iterable[Drift]) -> list[str]:
     drifted = {one.part for one in found}
-    return [part for part in sorted(looked.state.world.parts) if part not in drifted]
+    return [part.removeprefix(_FILE) for part in sorted(looked.state.world.parts) if part not in drifted]
 
 
 def _first_found(looked: Looked, stopped: bool) -> str:

@@ -31,7 +31,7 @@ def _lines(plan: Mapping[str, Any], supposed: Mapping[str, Any] | None) -> Itera
     for one in plan["questions"][:_MOST]:
         yield Line("ask", say(code(one["address"]), " still waits for an answer."))
     for one in plan["drift"][:_MOST]:
-        yield Line("drift", say(one))
+        yield Line("drift", say("The world differs: ", code(one.partition(" (expected")[0]), "."))
     upcoming = ahead["next"]
     if upcoming is None:
         yield Line("eye", say(NOT_KNOWN))

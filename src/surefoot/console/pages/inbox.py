@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from surefoot.console.pages.parts import Kind
 from surefoot.console.pages.recorded import recorded
 from surefoot.console.principals import VIEW
 from surefoot.core import need
+from surefoot.core.address import split
 from surefoot.engine.operate.inbox import Open, waiting
 from surefoot.engine.process.runtime import Runtime
 from surefoot.errors import NotFound
@@ -53,7 +55,7 @@ async def show(request: Request) -> Page:
     chosen = next((one for one in every if one.item.run == wanted and about in (None, one.id)), None)
     is_open = chosen is not None
     chosen = chosen or (every[0] if every and wanted is None else None)
-    values: dict[str, Any] = {"here": "inbox", "found": found, "chosen": chosen, "open": is_open, "decision": None, "looked": None, "gone": wanted is not None and chosen is None}
+    values: dict[str, Any] = {"here": "inbox", "found": found, "chosen": chosen, "open": is_open, "decision": None, "looked": None, "gone": wanted is not None and chosen is None, "sheeted": False, "asked": None}
     values["live"] = request.link("api", "v1", "events", inbox=1)
     values["recorded"] = await recorded(request)
     if chosen is not None and request.may(VIEW):
@@ -65,9 +67,27 @@ async def show(request: Request) -> Page:
             made = await decisions.of_item(request, looked, chosen.item.kind, chosen.item.address)
             then = request.link("", **({"run": wanted} if wanted and len([one for one in every if one.item.run == wanted]) > 1 else {}))
             values |= {"looked": looked, "decision": _going_on(made, then)}
+            values |= _sheet(request, values["decision"], chosen.kind)
             values["side"] = _side(looked, chosen.item) if isinstance(looked, Looked) else None
             values["chain"] = chain_of(looked) if isinstance(looked, Broken) else None
     return Page("inbox.html", values)
+
+
+def _sheet(request: Request, decision: Any, kind: Kind) -> dict[str, Any]:
+    """An approval is given on a sheet of its own where the screen is narrow: what it leads to, a note, and one button."""
+    from msgspec.structs import replace
+
+    if decision is None or len(decision.buttons) != 2 or not decision.allowed:
+        return {}
+    wanted = request.query.get("do", "")
+    if wanted not in ("approve", "deny"):
+        return {"sheeted": True}
+    number = int(wanted == "deny")
+    sheet = replace(
+        decision, known=(), ways=[decision.ways[number]], asks="", buttons=[decision.buttons[number]], command="", verb=wanted.capitalize(),
+        kind=kind, cancel=request.here(do=None), lede=(),
+    )  # fmt: skip
+    return {"sheeted": True, "asked": sheet, "decision": decision}
 
 
 def _going_on(made: Any, then: str) -> Any:
@@ -101,6 +121,8 @@ def read(runtime: Runtime, cursor: str, *, glance: bool) -> Read:
         next_ = one.cursor
     else:
         next_ = ""
+    rank = {one.item.run: min(inbox.KINDS.index(other.item.kind) for other in decide if other.item.run == one.item.run) for one in decide}
+    decide.sort(key=lambda one: rank[one.item.run] if rank[one.item.run] == 0 else 1)
     tally = runtime.store.tally()
     moving = sum(count for (status, _), count in tally.items() if status == "running")
     sleeping = sum(count for (status, _), count in tally.items() if status in ("sleeping", "queued"))
@@ -116,11 +138,24 @@ def _listed(item: Item, one: Open, workers: Sequence[WorkerSeen], now: int, *, g
 
 def _title(item: Item) -> str:
     """The question first: what is known of it stands below."""
-    if item.kind == need.IN_DOUBT:
-        return item.title.partition("? ")[0] + "?" if "? " in item.title else item.title
-    if item.kind == need.FAILED and not item.decide:
-        return item.title.removeprefix("It failed: ")
+    match item.kind:
+        case need.IN_DOUBT if item.title.startswith("Did "):
+            return f"Did {split(item.address)[1]} happen?"
+        case need.DRIFT:
+            return "The world is not as it was left" if item.title.startswith("Changed") else item.title
+        case need.CODE_CHANGED:
+            return "The code no longer matches the journal"
+        case need.FAILED if not item.decide:
+            return item.title.removeprefix("It failed: ")
+        case need.DAMAGE:
+            return damaged(item.title) or item.title
     return item.title
+
+
+def damaged(why: str) -> str:
+    """Which entry it is, if that is said."""
+    found = re.search(r"entry (\d+) of (\d+|\?) is damaged", why)
+    return f"Entry {found[1]} of {found[2]} cannot be trusted" if found else ""
 
 
 def _left(micros: int) -> str:
@@ -134,7 +169,7 @@ def _age(micros: int) -> str:
 def _more(item: Item, one: Open) -> str:
     state = one.state
     if state is None:
-        return "The run may not step back by itself"
+        return f"{one.damage.partition('is damaged: ')[2].partition('. Nothing')[0]}. The run may not step back by itself".lstrip(". ")
     match item.kind:
         case need.IN_DOUBT | inbox.LEFT_IN_DOUBT | inbox.LEFT_DONE | need.LANDED_LATE:
             past = state.effect(item.address) or state.left_effects.get(item.address)

@@ -12,9 +12,11 @@ from msgspec.structs import replace
 from surefoot.console import reads
 from surefoot.console.context import Page, Request
 from surefoot.console.pages import kinds
+from surefoot.console.pages.inbox import damaged
 from surefoot.console.pages.parts import Kind
 from surefoot.console.principals import VIEW
 from surefoot.core import need
+from surefoot.core.address import split
 from surefoot.core.entry import Progressed
 from surefoot.core.seal import from_record
 from surefoot.core.state import STATUSES
@@ -169,10 +171,22 @@ def _why(one: listing.Seen, row: IndexRow | None) -> str:
     how = one.stands
     if how.wait is not None:
         return str(how.wait)
+    if how.damage:
+        return damaged(how.damage) or how.damage
+    if how.status in ("stopped", "waiting") and row is not None and row.need in _SAYS:
+        return _SAYS[row.need].format(name=split(row.address)[1] if row.address else "it")
     if how.status in ("stopped", "waiting") and row is not None and row.brief:
         brief = row.brief
         return brief.partition(": ")[2] if row.need in (need.QUESTION, need.EVENT) and ": " in brief else brief
     return how.brief
+
+
+_SAYS: Final = {
+    need.IN_DOUBT: "Did {name} happen?",
+    need.DRIFT: "The world is not as it was left",
+    need.CODE_CHANGED: "The code no longer matches the journal, at {name}",
+    need.QUARANTINED: "It took its process down again and again",
+}
 
 
 def _near_the_end(runtime: Runtime, run: str) -> tuple[int, str, str, int]:

@@ -18,6 +18,7 @@ from surefoot.console import reads
 from surefoot.console.plans import ENTRY, Planned, Wanted, untagged
 from surefoot.console.principals import ADMIN, DECIDE
 from surefoot.console.refusals import Refusal
+from surefoot.core.address import as_recorded
 from surefoot.core.cure import APP, command
 from surefoot.core.entry import KINDS, Drift, Entry
 from surefoot.core.state import ENDED, RunState
@@ -73,6 +74,8 @@ def say(
 ) -> Recorded:
     """Record it, or refuse it as the verb would. `ask`: the process that has the code; None: there is none."""
     run = reads.open_run(runtime, run_id)
+    if seen is not None:
+        run.require_unmoved(seen)  # Here for a quick answer; the verb holds its entry against it, too.
     what, about = _said(run, said, who, seen, ask)
     state, driven = reads.look(about)
     head = about._loaded()[1]
@@ -121,7 +124,7 @@ def _said(run: Run, said: Action, who: Who, seen: Seen | None, ask: Made | None)
             return facts.retry(run.retry(failed=said.failed, at=said.at, **by), told), run
         case Answer():
             state = run._say(said, who, seen)
-            asked = state.question(decisions.as_recorded(said.question))
+            asked = state.question(as_recorded(said.question))
             return facts.answer(said.question, asked.question if asked else "", said.value), run
         case Rewind(at=at):
             state = run._say(said, who, seen)
@@ -148,8 +151,6 @@ def _said(run: Run, said: Action, who: Who, seen: Seen | None, ask: Made | None)
 
 def _made_by_code(run: Run, said: Action, who: Who, seen: Seen | None, ask: Made) -> Planned:
     """The entry as the code makes it, written behind the very state that it was made for."""
-    if seen is not None:
-        run.require_unmoved(seen)
     planned = ask(Wanted(ENTRY, run.id, who, msgspec.to_builtins(said)))
     if planned.error is not None:
         raise Refusal(planned.error, planned.status)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
@@ -20,6 +20,7 @@ from surefoot.console import paths
 from surefoot.console.plans import DRIFT, PLAN, Planned, Wanted
 from surefoot.console.principals import Principal
 from surefoot.engine.operate.decisions import Who
+from surefoot.errors import UsageError
 from surefoot.view.facts import Facts
 
 if TYPE_CHECKING:
@@ -70,17 +71,35 @@ class Request:
         self,
         console: Console,
         http: HttpRequest,
-        principal: Principal,
+        seat: Seat,
         ids: dict[str, str],
+        *,
+        body: bytes = b"",
         refused: Refused | None = None,
-        form: ImmutableMultiDict[str, str] | None = None,
     ) -> None:
         self.console = console
         self.http = http
-        self.principal = principal
+        self.seat = seat
+        self.principal = seat.principal
         self.ids = ids
         """The named segments of the path, decoded: `ids["run"]`."""
+        self.body = body
         self.refused = refused
+
+    @cached_property
+    def form(self) -> ImmutableMultiDict[str, str]:
+        """What a form sent; of a name that is there twice the last one, or all (`getlist`)."""
+        try:
+            pairs = parse_qsl(self.body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        except ValueError:
+            raise UsageError(f"that is no form of at most {MOST_FIELDS} fields in UTF-8") from None
+        return ImmutableMultiDict(pairs)
+
+    @property
+    def via(self) -> str:
+        """By which way a word came, for its entry."""
+        peer = self.http.client.host if self.http.client is not None else ""
+        return f"{self.principal.via or 'console'}{'' if peer in _HERE else f', {peer}'}"
 
     @property
     def query(self) -> QueryParams:

@@ -7,11 +7,15 @@ read here, whole, up to a size and a time. Decisions are made on the headers and
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from surefoot.console.options import Options
+from surefoot.core.visible import visible
+
+log = logging.getLogger("surefoot")
 
 MOST_BYTES: Final = 1_000_000
 BODY_SECONDS: Final = 10.0
@@ -74,7 +78,24 @@ class Gate:
         except Turned as turned:
             await _say(carry, turned.status, f"{turned}\n".encode(), b"text/plain; charset=utf-8")
             return
-        await self._inner(scope, receive if scope["method"] in _READS else _replayed(body, receive), carry)
+        await self._answered(scope, receive if scope["method"] in _READS else _replayed(body, receive), carry)
+
+    async def _answered(self, scope: Scope, receive: Receive, carry: Send) -> None:
+        """A fault of ours is an answer like any other, and says nothing of what it met."""
+        begun = False
+
+        async def begin(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await carry(message)
+
+        try:
+            await self._inner(scope, receive, begin)
+        except Exception:
+            log.exception("%s %s failed", scope["method"], visible(scope["path"]))
+            if begun:
+                raise
+            await _say(carry, 500, b"That failed. The log of the console says how.\n", b"text/plain; charset=utf-8")
 
     def _passes(self, scope: Scope) -> str:
         host = _one(scope, b"host")

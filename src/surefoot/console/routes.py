@@ -6,7 +6,7 @@ In a read-only console the routes that write are not made at all.
 from __future__ import annotations
 
 from surefoot.console import actions, jobposts, posts, signing, statics
-from surefoot.console.api import ROUTES as API
+from surefoot.console.api.table import ROUTES as API
 from surefoot.console.options import Options
 from surefoot.console.pages import PAGES
 from surefoot.console.principals import ADMIN, OPEN

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from starlette.responses import Response
 
+from surefoot.console import paths
 from surefoot.console.api import shapes
 from surefoot.console.principals import OPEN
 from surefoot.console.route import Route
@@ -58,14 +59,14 @@ ERRORS: Final = (400, 401, 403, 404, 409, 413, 422, 500, 503, 507)
 
 
 async def show(request: Request) -> Response:
-    return Response(written(), media_type="application/json")
+    """Of the routes that this console has."""
+    routes = tuple(route for route in request.console.table if paths.is_api(route.path))
+    return Response(written(routes), media_type="application/json")
 
 
 @cache
-def written() -> bytes:
-    from surefoot.console.api import ROUTES
-
-    return msgspec.json.format(msgspec.json.encode(document(ROUTES)), indent=2) + b"\n"
+def written(routes: tuple[Route, ...]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(document(routes)), indent=2) + b"\n"
 
 
 def document(routes: tuple[Route, ...]) -> dict[str, Any]:

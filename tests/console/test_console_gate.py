@@ -151,7 +151,7 @@ def test_every_answer_carries_the_headers(browse, path):
         found = who.get(path)
         assert found.headers["content-security-policy"] == CSP
         assert found.headers["x-content-type-options"] == "nosniff"
-        assert found.headers["referrer-policy"] == "no-referrer"
+        assert found.headers["referrer-policy"] == "same-origin"
         assert found.headers["cache-control"] == "no-store"
         assert found.headers["cross-origin-opener-policy"] == "same-origin"
         assert found.headers["cross-origin-resource-policy"] == "same-origin"

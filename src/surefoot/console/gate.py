@@ -32,7 +32,7 @@ CSP: Final = (
 HEADERS: Final = {
     "content-security-policy": CSP,
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # With no-referrer a browser sends "Origin: null" along with our own forms.
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",

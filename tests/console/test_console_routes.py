@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-
 from surefoot.console import routes
 from surefoot.console.jobs import Job
 from surefoot.console.options import Options

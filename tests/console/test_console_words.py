@@ -25,7 +25,8 @@ def test_a_form_records_one_entry_by_who_is_signed_in(browse):
     """Who is recorded comes from the session, never from the form."""
     who = browse(name="ann")
     found = who.send(
-        "/runs/r/settle", **form(who, address="pay#1", how="happened", value='"re_1"', note="in the bank", by="eve"),
+        "/runs/r/settle",
+        **form(who, address="pay#1", how="happened", value='"re_1"', note="in the bank", by="eve"),
     )
 
     assert found.status_code == 303
@@ -120,7 +121,11 @@ def test_the_second_of_two_people_is_told(browse):
 
 def test_a_word_without_what_was_seen_is_refused(ann):
     before = entries()
-    for said in ({"do": "settle", "address": "pay#1", "failed": True}, {"do": "cancel"}, {"do": "rewind", "at": "look#1"}):
+    for said in (
+        {"do": "settle", "address": "pay#1", "failed": True},
+        {"do": "cancel"},
+        {"do": "rewind", "at": "look#1"},
+    ):
         assert ann.post("/api/v1/runs/r/actions", said).status_code == 400
     assert ann.send("/runs/r/cancel").status_code == 400
     assert entries() == before
@@ -236,7 +241,9 @@ def test_a_typed_answer_is_refused_with_the_place_and_kept(ann):
     with pytest.raises(sf.WaitingForAnswer):
         typed.run("t")
     shown = sf.get_run("t").state().question("ask#1").shown
-    fields = form(ann, "t", question="ask#1", shown=shown, **{"as": "fields", "value.street": "Main", "value.number": "x"})
+    fields = form(
+        ann, "t", question="ask#1", shown=shown, **{"as": "fields", "value.street": "Main", "value.number": "x"}
+    )
 
     wrong = ann.send("/runs/t/answer", **fields)
     assert wrong.status_code == 400
@@ -248,7 +255,14 @@ def test_a_typed_answer_is_refused_with_the_place_and_kept(ann):
 
 
 def test_where_a_form_leads_is_inside_the_console(ann):
-    for then in ("https://evil.example/", "//evil.example", "/\\evil", "javascript:alert(1)", "/%0d%0aX: y", "/x\r\nX: y"):
+    for then in (
+        "https://evil.example/",
+        "//evil.example",
+        "/\\evil",
+        "javascript:alert(1)",
+        "/%0d%0aX: y",
+        "/x\r\nX: y",
+    ):
         sf.get_run("r").send_event("n", 1, id=then)
         found = ann.send("/runs/r/event", **form(ann, name="n", value="1", id=f"to {then}", then=then))
         assert found.status_code == 303

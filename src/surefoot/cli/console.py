@@ -79,7 +79,7 @@ class _Group(LazyGroup):
 @click.option("--tls-key", type=click.Path(path_type=Path))
 @common
 @click.pass_context
-def console_(ctx: click.Context, **asked: Any) -> None:
+def console_(ctx: click.Context, /, **asked: Any) -> None:
     """Serve the console: what waits for a person, what each answer would lead to, and what every run did.
 
     Prints a link that signs you in, once, within five minutes; Enter prints another one. Everything that you do there is
@@ -111,6 +111,7 @@ def serve(settings: Settings, wanted: Wanted) -> None:
         _print_links(console, wanted, port)
     else:
         output.tell(f"the console serves {console.where} at {_url(wanted, port)}; the proxy signs people in")
+    threading.Thread(target=console.planner.warm, daemon=True).start()
     worker = _Worker(settings, wanted) if wanted.with_worker else None
     config = uvicorn.Config(
         console, log_level="warning", access_log=False, server_header=False, date_header=False, lifespan="on",

@@ -23,7 +23,6 @@ from surefoot.core.cure import APP, command
 from surefoot.core.entry import KINDS, Drift, Entry
 from surefoot.core.state import ENDED, RunState
 from surefoot.engine.drive import fallback
-from surefoot.engine.operate import decisions
 from surefoot.engine.operate.decisions import (
     Accept,
     Acknowledge,

@@ -21,7 +21,6 @@ from surefoot.console.plans import DRIFT, PLAN, Planned, Wanted
 from surefoot.console.principals import Principal
 from surefoot.engine.operate.decisions import Who
 from surefoot.errors import UsageError
-from surefoot.view.facts import Facts
 
 if TYPE_CHECKING:
     from surefoot.console.application import Console
@@ -56,7 +55,7 @@ class Page(Struct, frozen=True):
 class Refused(Struct, frozen=True):
     """What was sent from a dialog and was not recorded: its page is shown again, with this."""
 
-    error: Facts
+    error: Mapping[str, Any]
     """As the command line's `--json` has it: type, message, path, cures."""
     status: int
     """409: it has moved since it was looked at. 422: it does not fit. 400: it is not possible."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from starlette.datastructures import QueryParams
 
 from surefoot.core.need import KINDS as NEEDS
 from surefoot.core.need import TO_KNOW
 from surefoot.engine.operate import run_list
-from surefoot.engine.operate.inbox import waiting
+from surefoot.engine.operate.inbox import cut_off, waiting
 from surefoot.engine.process.runtime import Runtime
 from surefoot.errors import UsageError
 from surefoot.store.contract import RunQuery
@@ -27,9 +28,12 @@ def inbox(runtime: Runtime, *, kinds: Sequence[str] = (), cursor: str = "", limi
 
 
 def to_decide(runtime: Runtime) -> int:
-    """How many runs wait for a decision, by the index; not more than are counted."""
+    """How many runs wait for a decision: by the index, not more than are counted, and those whose process is gone."""
     kinds = [kind for kind in NEEDS if kind not in TO_KNOW]
-    return sum(len(run_list.listed(runtime, RunQuery(need=kind, limit=MOST_COUNTED))) for kind in kinds)
+    found = {one.run for kind in kinds for one in run_list.listed(runtime, RunQuery(need=kind, limit=MOST_COUNTED))}
+    workers, now = runtime.store.workers(), runtime.clock.now()
+    gone = (one for one in islice(cut_off(runtime), MOST_COUNTED) if one.run not in found)
+    return len(found) + sum(any(item.decide for item in inboxes.items(one, workers, now=now)) for one in gone)
 
 
 def query(given: QueryParams, limit: int) -> RunQuery:

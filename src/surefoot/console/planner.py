@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from queue import Empty
 from typing import Any, Final
+from weakref import WeakSet
 
 import msgspec
 
@@ -22,10 +23,11 @@ from surefoot.engine.process.runtime import Runtime
 from surefoot.store.open import shown
 
 PLAN_SECONDS: Final = 10.0
+IMPORT_SECONDS: Final = 30.0
+"""For importing the code, once for a child."""
 AT_ONCE: Final = 2
 KEPT_SECONDS: Final = 5.0
 """The world and the clock move too, not only the run."""
-_AGE_SECONDS: Final = 60.0
 _MOST_KEPT: Final = 200
 CHILD: Final = "surefoot.cli.planning"
 
@@ -41,8 +43,10 @@ class Planner:
         self._seconds = seconds
         self._free = threading.BoundedSemaphore(AT_ONCE)
         self._lock = threading.Lock()
-        self._idle: list[tuple[Child, float]] = []
+        self._idle: list[Child] = []
         self._alive: set[Child] = set()
+        self._ready: WeakSet[Child] = WeakSet()
+        """Those that have imported the code."""
         self._kept: dict[tuple[Any, ...], tuple[float, Planned]] = {}
         self._closed = False
 
@@ -67,7 +71,11 @@ class Planner:
         if not self._options.apps:
             return answered(runtime, wanted, shown(self._url))
         try:
-            return self._with_child(lambda child: self._answer(child, wanted))
+            for _ in range(AT_ONCE):
+                found = self._with_child(lambda child: self._answer(child, wanted))
+                if not found.is_stale:
+                    return found
+            return self._with_child(lambda child: self._answer(child, wanted), anew=True)
         except _Busy:
             return Planned(unknown="Other plans are being made. Look again in a moment.")
 
@@ -75,52 +83,61 @@ class Planner:
         """The answer, and whether the child can go on."""
         child.say(msgspec.to_builtins(wanted))
         try:
-            said = child.next(self._seconds)
+            said: dict[str, Any] | None = {}
+            if child not in self._ready:
+                said = child.next(IMPORT_SECONDS)  # That the code was imported; or that it has ended.
+                self._ready.add(child)
+            said = said if said is None else child.next(self._seconds)
         except Empty:
-            why = f"The code did not answer within {self._seconds:g} s, and was ended. What would follow is not known."
+            why = (
+                f"The code did not answer in time ({self._seconds:g} s), and was ended. What would follow is not known."
+            )
             return Planned(unknown=why), False
         if said is None:
             why = f"The process with the code has ended by itself (exit code {child.exit_code()})."
             return Planned(unknown=f"{why} What would follow is not known."), False
-        return msgspec.convert(said, Planned), True
+        found = msgspec.convert(said, Planned)
+        return found, not found.is_stale
 
-    def _with_child(self, ask: Callable[[Child], tuple[Planned, bool]]) -> Planned:
+    def warm(self) -> None:
+        """Begin a child now: importing the code may take longer than anybody waits for a first page."""
+        if not self._options.apps:
+            return
+        child = self._begun()
+        self._give_back(child, sound=True)
+
+    def _with_child(self, ask: Callable[[Child], tuple[Planned, bool]], *, anew: bool = False) -> Planned:
         if not self._free.acquire(timeout=self._seconds):
             raise _Busy
         try:
-            child, born = self._taken()
-            sound = False
+            child, sound = self._taken(anew=anew), False
             try:
                 found, sound = ask(child)
             finally:
-                self._give_back(child, born, sound=sound)
+                self._give_back(child, sound=sound)
         finally:
             self._free.release()
         return found
 
-    def _taken(self) -> tuple[Child, float]:
-        now = time.monotonic()
+    def _taken(self, *, anew: bool) -> Child:
+        with self._lock:
+            if not anew and self._idle:
+                return self._idle.pop()
+        return self._begun()
+
+    def _begun(self) -> Child:
         with self._lock:
             if self._closed:
                 raise _Busy
-            old = [one for one in self._idle if now - one[1] > _AGE_SECONDS]
-            self._idle = [one for one in self._idle if now - one[1] <= _AGE_SECONDS]
-            self._alive -= {one for one, _ in old}
-            found = self._idle.pop() if self._idle else None
-        for one, _ in old:
-            one.end()
-        if found is not None:
-            return found
-        child = Child(CHILD)
-        child.say({"apps": self._options.apps, "store": self._url})
-        with self._lock:
+            child = Child(CHILD)
             self._alive.add(child)
-        return child, now
+        child.say({"apps": self._options.apps, "store": self._url})
+        return child
 
-    def _give_back(self, child: Child, born: float, *, sound: bool) -> None:
+    def _give_back(self, child: Child, *, sound: bool) -> None:
         with self._lock:
             if sound and not self._closed:
-                self._idle.append((child, born))
+                self._idle.append(child)
                 return
             self._alive.discard(child)
         child.end()

@@ -59,6 +59,8 @@ class Planned(Struct, frozen=True):
     error: dict[str, Any] | None = None
     """Why it would be refused."""
     status: int = 200
+    is_stale: bool = False
+    """The code has changed on disk since this process imported it: another one has to answer."""
     unknown: str = ""
     """Why nothing can be told."""
     entry: tuple[int, str] | None = None

@@ -11,6 +11,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -69,19 +70,22 @@ def make(folder: Path) -> str:
     for path, text in SOURCES.items():
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_text(text)
-    _killed(folder)
-    _waiting(folder)
-    _ended(folder)
-    _drifted(folder)
+    with ThreadPoolExecutor() as side_by_side:
+        for done in [side_by_side.submit(one, folder) for one in (_paid, _killed, _waiting, _ended, _drifted)]:
+            done.result()
     _damaged(folder)
     return STORE
 
 
-def _killed(folder: Path) -> None:
-    """In doubt, after three processes; and the same again, untouched since its process died."""
+def _paid(folder: Path) -> None:
+    """In doubt, after several processes."""
     drive(folder, ("pay_invoices", "invoices-2026-11-15"), PACE="0.005")
     drive(folder, ("pay_invoices", "invoices-2026-11-16"), DIES_AT="pay Nordlicht Druck KG", PACE="0.06")
     drive(folder, ("pay_invoices", "invoices-2026-11-16"), PACE="0.06")
+
+
+def _killed(folder: Path) -> None:
+    """Killed, and nobody went on; under other code; again and again."""
     drive(folder, ("migrate", "migrate-billing", "invoice"), DIES_AT="migrate")
     drive(folder, ("migrate", "migrate-billing", "invoice"), CODE="2")
     drive(folder, ("nightly_brief", "brief-2026-11-18", "2026-11-18"), DIES_AT="read_page 2")
@@ -147,6 +151,28 @@ def _damaged(folder: Path) -> None:
             store.execute("UPDATE entries SET body = zeroblob(length(body)) WHERE run = ? AND seq = ?", (run, seq))
     store.close()
     drive(folder, ("research", "research-heat-pumps", "heat pumps"))
+
+
+# --- to practise on ----------------------------------------------------------------------------------
+
+
+def practice(folder: Path) -> None:
+    """A few of each kind about which tests decide something."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in SOURCES.items():
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_text(text)
+    drive(
+        folder,
+        *(("deploy", f"deploy-{name}", "v2.4") for name in ("keys", "touch", "plain", "seen", "double", "still")),
+        ("restock", "restock-assam", "Assam"),
+        ("import_csv", "import-bank-77", "bank.csv"),
+    )
+    drive(folder, ("pay_invoices", "invoices-1"), DIES_AT="pay Nordlicht Druck KG", PACE="0.01")
+    drive(folder, ("refactor", "refactor-1", "pathlib"), DIES_AT="refactor 3", PYTHON_TARGET="3.12")
+    changed = folder / "src/io.py"
+    changed.write_text(changed.read_text() + "# by hand\n")
+    drive(folder, ("refactor", "refactor-1", "pathlib"), PYTHON_TARGET="3.12")
 
 
 if __name__ == "__main__":

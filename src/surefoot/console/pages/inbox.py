@@ -58,6 +58,7 @@ async def show(request: Request) -> Page:
     values: dict[str, Any] = {"here": "inbox", "found": found, "chosen": chosen, "open": is_open, "decision": None, "looked": None, "gone": wanted is not None and chosen is None, "sheeted": False, "asked": None}
     values["live"] = request.link("api", "v1", "events", inbox=1)
     values["recorded"] = await recorded(request)
+    values["waiting_now"] = len(found.decide) + (1 if found.next else 0)
     if chosen is not None and request.may(VIEW):
         try:
             looked = await request.look(look_at, chosen.item.run, request.console.options.apps)

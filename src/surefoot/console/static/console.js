@@ -8,12 +8,11 @@
   let waiting = +document.body.dataset.waiting || 0, busy = false, again = false, source = null, off = 0;
 
   // --- the same page again -------------------------------------------------------------------------
-  const kept = (node) => node.nodeType === 1 && (node.hasAttribute("data-frozen") || node.matches("details[open].menu"));
+  const kept = (node) => node.nodeType === 1 && node.matches("details[open].menu");
   const keyed = (node) => node.nodeType === 1 && node.id;
   function alike(a, b) { return a.nodeType === b.nodeType && a.nodeName === b.nodeName && (keyed(a) || "") === (keyed(b) || ""); }
   function carry(old, now) {
-    if (kept(old)) { if (old.hasAttribute("data-frozen") && old.dataset.seen !== now.dataset.seen) old.classList.add("is-stale"); return; }
-    if (old.isEqualNode(now)) return;
+    if (kept(old) || old.isEqualNode(now)) return;
     if (old.nodeType !== 1) { if (old.nodeValue !== now.nodeValue) old.nodeValue = now.nodeValue; return; }
     for (const { name } of [...old.attributes]) if (!now.hasAttribute(name) && !(name === "open" && old.nodeName === "DETAILS")) old.removeAttribute(name);
     for (const { name, value } of [...now.attributes]) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
@@ -36,7 +35,11 @@
       if (!answer.ok) throw new Error(String(answer.status));
       const page = new DOMParser().parseFromString(policy.createHTML(await answer.text()), "text/html");
       const focus = document.activeElement && document.activeElement.id;
-      for (const part of all("[data-live]")) { const now = page.getElementById(part.id); if (now) carry(part, now); }
+      for (const part of all("[data-live]")) {
+        const now = page.getElementById(part.id), form = find("form[data-frozen]", part);
+        if (now && !form) carry(part, now);
+        else if (form) { const twin = now && find(`#${form.id}`, now); if (!twin || twin.dataset.seen !== form.dataset.seen) form.classList.add("is-stale"); }
+      }
       document.title = page.title;
       if (focus && document.activeElement === document.body) { const back = document.getElementById(focus); if (back) back.focus({ preventScroll: true }); }
       tell(+page.body.dataset.waiting || 0); paths();
@@ -104,10 +107,6 @@
   function paths() { for (const one of all("time[datetime]")) { const at = new Date(one.dateTime); if (!isNaN(at)) one.title = `${one.dateTime.replace("T", " ").replace("Z", " UTC")}\n${at.toLocaleString()}`; } }
   all("[data-script]").forEach((one) => { one.hidden = false; });
   all("[data-plain]").forEach((one) => { one.hidden = true; });
-  all("[data-all]").forEach((one) => {
-    const enable = () => all("[data-needs-all]").forEach((button) => { button.disabled = false; });
-    new IntersectionObserver((seen) => { if (seen.some((entry) => entry.isIntersecting)) enable(); }).observe(one);
-  });
   const key = find("[data-keys]"); if (key) { key.checked = localStorage.getItem("keys") !== "off"; key.addEventListener("change", () => localStorage.setItem("keys", key.checked ? "on" : "off")); }
   if (window.Notification && Notification.permission === "default") all("[data-tell]").forEach((one) => { one.hidden = false; });
   const dialog = find("[role=dialog]"); if (dialog) (find("[autofocus]", dialog) || find("input:not([type=hidden]), textarea, select, button, a", dialog)).focus();

@@ -296,7 +296,7 @@ def idle(folder: Path, url: str, count: str = str(SLEEPERS), seconds: str = str(
     with ExitStack() as stack, psycopg.connect(url, autocommit=True) as db:
         workers = {}
         for name, store in (("postgres", url), ("sqlite", store_in(folder))):
-            _lay_to_sleep(store, int(count))
+            lay_to_sleep(store, int(count))
             workers[name] = stack.enter_context(_worker_command(store))
             short.using(store=store).start("awake").result(timeout=PATIENCE_SECONDS)
         pids = {name: [worker.pid] for name, worker in workers.items()} | {"server": _backends(db)}
@@ -336,10 +336,10 @@ def listing(folder: Path, url: str, count: str = str(LISTED), times: str = str(L
     surefoot = str(Path(sys.executable).with_name("surefoot"))
     commands = {"bare": [sys.executable, "-c", "pass"]}
     for name, store in (("postgres", url), ("sqlite", store_in(folder))):
-        _lay_to_sleep(store, int(count))
+        lay_to_sleep(store, int(count))
         commands[name] = [surefoot, "runs", "--store", store]
     few = store_in(folder / "few")
-    _lay_to_sleep(few, 0)
+    lay_to_sleep(few, 0)
     commands["few"] = [surefoot, "runs", "--store", few]
     wall: dict[str, list[float]] = {name: [] for name in commands}
     cpu: dict[str, list[float]] = {name: [] for name in commands}
@@ -358,7 +358,7 @@ def listing(folder: Path, url: str, count: str = str(LISTED), times: str = str(L
     return figures
 
 
-def _lay_to_sleep(url: str, count: int) -> None:
+def lay_to_sleep(url: str, count: int) -> None:
     """A worker does it for two runs. The others are those two again, sealed under names of their own: that is quicker."""
     worker = sf.Worker(store=url, workflows=[asleep])
     for run, sleeps in (("sleeping", True), ("waiting", False)):

@@ -56,7 +56,11 @@ def extract(pdf: str) -> dict[str, object]:
     if pdf == "inv-2040.pdf" and _tried(pdf) < 3:
         raise TimeoutError("the model took too long")
     number = INVOICES.index(pdf)
-    return {"vendor": VENDORS[number], "cents": (184000, 4250, 248000, 61220, 35900)[number], "iban": "DE02 1203 0000 0000 2020 51"}
+    return {
+        "vendor": VENDORS[number],
+        "cents": (184000, 4250, 248000, 61220, 35900)[number],
+        "iban": "DE02 1203 0000 0000 2020 51",
+    }
 
 
 @sf.step
@@ -187,7 +191,9 @@ def write(path: str, text: str) -> str:
 
 @write.check
 def _(path: str, text: str) -> object:
-    return sf.happened(hashlib.sha256(text.encode()).hexdigest()) if Path(path).read_text() == text else sf.not_happened()
+    return (
+        sf.happened(hashlib.sha256(text.encode()).hexdigest()) if Path(path).read_text() == text else sf.not_happened()
+    )
 
 
 @sf.workflow(watch=[files("src/*.py"), env("PYTHON_TARGET")])
@@ -284,7 +290,10 @@ def nightly_brief(day: str) -> str:
 @sf.workflow
 def yearly(year: int) -> list[str]:
     """A run with children."""
-    return [nightly_brief.using(id=f"brief-{year}-{quarter}").run(f"brief-{year}-{quarter}", f"{year}-{quarter}") for quarter in ("q1", "q2")]
+    return [
+        nightly_brief.using(id=f"brief-{year}-{quarter}").run(f"brief-{year}-{quarter}", f"{year}-{quarter}")
+        for quarter in ("q1", "q2")
+    ]
 
 
 @sf.effect

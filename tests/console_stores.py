@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 STORE = "sqlite:///runs.db"
 HOSTILE_RUN = "<b>xss-1"
-HOSTILE_TITLE = '<img src=x onerror=alert(1)> \u202etxt.exe'
+HOSTILE_TITLE = "<img src=x onerror=alert(1)> \u202etxt.exe"
 SOURCES = {
     "src/cli.py": "import os\n\n\ndef main() -> int:\n    return 0\n",
     "src/io.py": "import os\n\n\ndef read(path: str) -> str:\n    return (ROOT / path).read_text()\n\n\ndef exists(path: str) -> bool:\n    return (ROOT / path).exists()\n",
@@ -55,7 +55,13 @@ def environment(**more: str) -> dict[str, str]:
 
 def python(folder: Path, code: str, *args: str, **more: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, *args], cwd=folder, env=environment(**more), capture_output=True, text=True, timeout=120
+        [sys.executable, "-W", "ignore", "-c", code, *args],
+        cwd=folder,
+        env=environment(**more),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     return done.stdout + done.stderr
 
@@ -117,7 +123,13 @@ def _waiting(folder: Path) -> None:
         ("research", "research-solar", "solar"),
     )
     queue = [("greet", f"welcome-{name}", {"delay": "2d", "queue": "mail"}, name) for name in ("ann", "bob", "cyd")]
-    python(folder, _QUEUE, json.dumps([*queue, ("nightly_brief", "brief-2026-11-20", {"delay": "8h", "labels": {"team": "news"}}, "2026-11-20")]))
+    python(
+        folder,
+        _QUEUE,
+        json.dumps(
+            [*queue, ("nightly_brief", "brief-2026-11-20", {"delay": "8h", "labels": {"team": "news"}}, "2026-11-20")]
+        ),
+    )
 
 
 def _ended(folder: Path) -> None:
@@ -128,7 +140,10 @@ def _ended(folder: Path) -> None:
         *(("nightly_brief", f"brief-2026-11-{day}", f"2026-11-{day}") for day in (14, 15, 16, 17)),
         PACE="0.002",
     )
-    python(folder, "import surefoot as sf\nfrom tests import console_app\nsf.get_run('brief-2026-11-17').fork('brief-2026-11-17-again', at='read_page#3', by='ann', note='another source')\nsf.get_run('brief-2026-11-17-again').resume()\nsf.Checkpoint('crawler-state', schema=1).save({'seen': 120, 'queue': ['a', 'b']})\nc = sf.Checkpoint('crawler-state', schema=1)\nc.load()\nfor n in (140, 181, 203): c.save({'seen': n, 'queue': ['a', 'b', 'c'][: n % 3 + 1], 'cursor': f'page-{n}'})")
+    python(
+        folder,
+        "import surefoot as sf\nfrom tests import console_app\nsf.get_run('brief-2026-11-17').fork('brief-2026-11-17-again', at='read_page#3', by='ann', note='another source')\nsf.get_run('brief-2026-11-17-again').resume()\nsf.Checkpoint('crawler-state', schema=1).save({'seen': 120, 'queue': ['a', 'b']})\nc = sf.Checkpoint('crawler-state', schema=1)\nc.load()\nfor n in (140, 181, 203): c.save({'seen': n, 'queue': ['a', 'b', 'c'][: n % 3 + 1], 'cursor': f'page-{n}'})",
+    )
 
 
 def _drifted(folder: Path) -> None:
@@ -136,7 +151,8 @@ def _drifted(folder: Path) -> None:
     changed = folder / "src/io.py"
     changed.write_text(
         changed.read_text().replace(
-            "    return (ROOT / path).read_text()", '    # Windows: the default encoding is not UTF-8\n    return (ROOT / path).read_text(encoding="utf-8")'
+            "    return (ROOT / path).read_text()",
+            '    # Windows: the default encoding is not UTF-8\n    return (ROOT / path).read_text(encoding="utf-8")',
         )
     )
     (folder / "src/paths.py").write_text("from pathlib import Path\n\nROOT = Path(__file__).parent\n")
@@ -176,4 +192,4 @@ def practice(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    print(make(Path(sys.argv[1])))
+    pass

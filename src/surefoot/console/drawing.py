@@ -5,6 +5,7 @@ What is drawn is decided in `view/lanes.py`. Here a fold gets the room for its w
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -382,4 +383,4 @@ def chain(entries: Sequence[tuple[str, str]], told: str) -> Chain:
         for n, (label, how) in enumerate(shown)
     ]
     middles = [box.middle for box in boxes]
-    return Chain(told, boxes, list(zip(middles, middles[1:], strict=False)))
+    return Chain(told, boxes, list(itertools.pairwise(middles)))

@@ -31,7 +31,12 @@ def test_an_approval_is_read_and_given_with_keys_alone(visit, practice):
     page.wait_for_url("**recorded=*")
 
     (given,) = answers(practice, "deploy-keys")
-    assert (given["value"], given["by"], given["note"], given["address"]) == (True, "ann", "looked at the diff", "approve#1")
+    assert (given["value"], given["by"], given["note"], given["address"]) == (
+        True,
+        "ann",
+        "looked at the diff",
+        "approve#1",
+    )
     assert str(given["via"]).startswith("console")
     assert len(str(given["shown"])) > 12
     assert "Recorded in deploy-keys" in page.locator("#said-here").inner_text()
@@ -85,7 +90,12 @@ def test_a_typed_answer_is_refused_with_its_field_and_keeps_the_rest(visit, prac
     page.get_by_role("button", name="Answer").click()
     page.wait_for_url("**recorded=*")
     (given,) = answers(practice, "restock-assam")
-    assert given["value"] == {"supplier": "Gschwendner", "kilos": 12, "express": False, "note": "Darjeeling is fine, too"}
+    assert given["value"] == {
+        "supplier": "Gschwendner",
+        "kilos": 12,
+        "express": False,
+        "note": "Darjeeling is fine, too",
+    }
 
 
 def test_what_was_answered_by_another_meanwhile_is_shown_anew_and_the_note_is_kept(visit, practice):
@@ -139,7 +149,9 @@ def test_a_drift_that_changed_again_is_shown_again_and_then_accepted(visit, prac
     page.get_by_role("dialog").get_by_label("Why?").fill("edited by hand")
     page.get_by_role("dialog").get_by_role("button", name="Accept").click()
     page.wait_for_url("**recorded=*")
-    assert [one["note"] for one in practice.entries("refactor-1") if one["kind"] == "DriftAccepted"] == ["edited by hand"]
+    assert [one["note"] for one in practice.entries("refactor-1") if one["kind"] == "DriftAccepted"] == [
+        "edited by hand"
+    ]
 
 
 def test_seen_takes_an_item_off_and_the_audit_has_all_of_it(visit, practice):

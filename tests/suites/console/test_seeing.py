@@ -18,7 +18,9 @@ PAGES = (
     "/checkpoints/crawler-state", "/audit", "/store", "/runs/no-such-run", "/?help=1",
 )  # fmt: skip
 CSS = (ROOT / "src/surefoot/console/static/console.css").read_text()
-NEEDS = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}}
+NEEDS = {
+    "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+}
 
 
 @pytest.mark.timeout(300)

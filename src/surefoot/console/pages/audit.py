@@ -27,7 +27,16 @@ async def show(request: Request) -> Page:
     opened = request.query.get("open", "")
     kinds = [(kind, _words(kind)) for kind in KINDS]
     next_ = found[SIZE - 1].pos if more else 0
-    values = {"here": "audit", "lines": lines, "who": who, "verb": verb, "kinds": kinds, "next": next_, "opened": opened, "recorded": None}
+    values = {
+        "here": "audit",
+        "lines": lines,
+        "who": who,
+        "verb": verb,
+        "kinds": kinds,
+        "next": next_,
+        "opened": opened,
+        "recorded": None,
+    }
     values["live"] = request.link("api", "v1", "events")
     return Page("audit.html", values)
 

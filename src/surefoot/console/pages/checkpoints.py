@@ -39,8 +39,23 @@ async def one(request: Request) -> Page:
     left = int(a) if a.isdecimal() and int(a) in numbers else (numbers[-2:-1] or [0])[0]
     right = int(b) if b.isdecimal() and int(b) in numbers else (numbers[-1:] or [0])[0]
     lines = await request.look(differ, name, left, right) if left and right else []
-    chain = drawing.chain([(str(one.number), "whole" if one.valid else "broken") for one in line.generations], f"{len(line.generations)} generations")
-    return Page("checkpoint.html", {"here": "checkpoints", "line": line, "lines": lines, "a": left, "b": right, "numbers": numbers, "chain": chain, "recorded": None})
+    chain = drawing.chain(
+        [(str(one.number), "whole" if one.valid else "broken") for one in line.generations],
+        f"{len(line.generations)} generations",
+    )
+    return Page(
+        "checkpoint.html",
+        {
+            "here": "checkpoints",
+            "line": line,
+            "lines": lines,
+            "a": left,
+            "b": right,
+            "numbers": numbers,
+            "chain": chain,
+            "recorded": None,
+        },
+    )
 
 
 def read(runtime: Runtime) -> list[Line]:
@@ -76,5 +91,3 @@ def _state(runtime: Runtime, name: str, number: int) -> str:
     if seen is None or seen.size > MOST:
         return ""
     return json.dumps(json.loads(bytes(shelf.state(seen))), indent=2, ensure_ascii=False, sort_keys=True)
-
-

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from surefoot.console import fields
 from surefoot.console.actions import SCOPES, damage_seen
@@ -23,6 +26,7 @@ from surefoot.console.pages.parts import (
     Column,
     Decision,
     Input,
+    Kind,
     Known,
     Line,
     Note,
@@ -51,6 +55,8 @@ from surefoot.view.standing import Asked
 KEPT: Final = Line("book", say("The first word counts. It is kept in the journal, with your name and the time."))
 ONCE: Final = "Good for one execution of this very question."
 _LONGEST_ID: Final = 4096
+_PLACE: Final = re.compile(r"(\$[.\w\[\]]*): ([^$]+)$")
+"""Where an answer does not fit, and why, as the verb says it."""
 
 
 # --- common to all -----------------------------------------------------------------------------------
@@ -79,7 +85,9 @@ def _command(request: Request, cure: Command) -> str:
     printable = all(str(one).isprintable() for one in (cure.run, cure.address, *cure.options.values()))
     if not printable:
         return ""
-    return words.command_text(cure, request.runtime.store.url, " ".join(request.console.options.apps) or words.UNKNOWN_APP)
+    return words.command_text(
+        cure, request.runtime.store.url, " ".join(request.console.options.apps) or words.UNKNOWN_APP
+    )
 
 
 def _action(request: Request, run: str, do: str) -> str:
@@ -91,12 +99,14 @@ def _bad(request: Request, prefix: str = "") -> Bad | None:
     refused = request.refused
     if refused is None or refused.status == 409:
         return None
-    path = str(refused.error.get("path", "") or "")
+    message, path = str(refused.error.get("message", "")), str(refused.error.get("path", "") or "")
+    if found := _PLACE.findall(message):
+        path, message = found[-1]
     if not path:
         return None
     inner = path.lstrip("$").replace("[", ".").replace("]", "").replace('"', "").strip(".")
     name = f"{prefix}.{inner}" if inner and prefix else prefix or inner
-    return Bad(name, str(refused.error.get("message", "")))
+    return Bad(name, message)
 
 
 def _call(seen: Looked, address: str) -> CallLine | None:
@@ -154,8 +164,9 @@ async def settle(request: Request, seen: Looked, address: str) -> Decision | Non
         note_required=True,
         buttons=[Button("Record what you found", "primary", key="Ctrl ↵")],
         after=goes_on(seen),
-        command=_command(request, command("settle", seen.id, address, happened=_example(examples)))
-        .replace("--happened " + words._written(_example(examples), ""), "--happened 'JSON' | --not-happened"),
+        command=_command(request, command("settle", seen.id, address, happened=_example(examples))).replace(
+            "--happened " + words._written(_example(examples), ""), "--happened 'JSON' | --not-happened"
+        ),
         **_may(request, "settle"),
     )
 
@@ -180,9 +191,7 @@ async def _settled_plans(
     said: list[dict[str, Any]] = [{"happened": _parsed(_example(examples))}]
     if denied:
         said += [{"not_happened": True}, {"failed": True}]
-    found = await asyncio.gather(
-        *(request.suppose(run, {"do": "settle", "address": address, **one}) for one in said)
-    )
+    found = await asyncio.gather(*(request.suppose(run, {"do": "settle", "address": address, **one}) for one in said))
     return examples, list(found)
 
 
@@ -230,7 +239,9 @@ def _after_value(found: Any, known: str) -> list[Line]:
     if found.error is not None:
         return [Line("next", say("What follows depends on the value you give."))]
     lines = follows.lines(found)
-    return [*lines, Line("eye", say(known.strip()))] if known and found.plan and found.plan["next"] is not None else lines
+    return (
+        [*lines, Line("eye", say(known.strip()))] if known and found.plan and found.plan["next"] is not None else lines
+    )
 
 
 def _doubt_lede(seen: Looked, past: PastEffect, stop: Stop | None) -> Words:
@@ -239,22 +250,36 @@ def _doubt_lede(seen: Looked, past: PastEffect, stop: Stop | None) -> Words:
         return say("It was started at ", began, " and came back, but what it gave could not be recorded.")
     known = str(stop.facts.get("known", "")) if stop is not None else ""
     if known and not known.startswith("started"):
-        return say("It was started at ", began, f" and {known if known.startswith(('raised', 'may')) else 'was ' + known}. Nothing goes on until somebody says.")
+        return say(
+            "It was started at ",
+            began,
+            f" and {known if known.startswith(('raised', 'may')) else 'was ' + known}. Nothing goes on until somebody says.",
+        )
     check = "It has no check, so only a look outside can tell." if past.policy == "ask" else "Its check could not tell."
-    died = "its process died before an outcome was recorded" if not past.rewound else "somebody sent the run back to before it"
+    died = (
+        "its process died before an outcome was recorded"
+        if not past.rewound
+        else "somebody sent the run back to before it"
+    )
     return say("It was started at ", began, f", and {died}. {check} Nothing goes on until somebody says.")
 
 
 def _whereabouts(seen: Looked, past: PastEffect) -> Iterator[Row]:
     yield Row("key", past.key, mono=True)
     began = next(
-        (record.at for record, entry in reversed(seen.story) if isinstance(entry, EffectIntended) and entry.address == past.address),
+        (
+            record.at
+            for record, entry in reversed(seen.story)
+            if isinstance(entry, EffectIntended) and entry.address == past.address
+        ),
         past.at,
     )
     after = next((record.at for record, entry in seen.story if isinstance(entry, RunAdopted) and record.at > began), 0)
     clock = f"{text.moment(began):%Y-%m-%d %H:%M:%S.%f}"[:-3]
     if after:
-        yield Row("when", f"between {clock} and {text.moment(after):%H:%M:%S} UTC", aside="then another process took over")
+        yield Row(
+            "when", f"between {clock} and {text.moment(after):%H:%M:%S} UTC", aside="then another process took over"
+        )
     else:
         yield Row("when", f"from {clock} UTC on", aside="nobody has taken it over since")
     if past.claimant:
@@ -320,8 +345,23 @@ def _typed(
     as_json = as_json or form is None or form.kind == "json"
     shown: list[Any] = [fields.Field("value", "json", "value", value=sent.get("value", ""))] if as_json else [form]
     what = str(schema.get("title") or _title(schema)) if isinstance(schema, dict) else ""
-    is_other = Line("ask", say("It is held against ", code(what or "what was asked for"), " before it is recorded. What does not fit is refused here, with its place."))
-    json_link = Line("book", say(to(request.here(json=None if as_json else 1), "Answer with the form" if as_json else "Answer with JSON instead")))
+    is_other = Line(
+        "ask",
+        say(
+            "It is held against ",
+            code(what or "what was asked for"),
+            " before it is recorded. What does not fit is refused here, with its place.",
+        ),
+    )
+    json_link = Line(
+        "book",
+        say(
+            to(
+                request.here(json=None if as_json else 1),
+                "Answer with the form" if as_json else "Answer with JSON instead",
+            )
+        ),
+    )
     return Decision(
         verb="Question",
         fixed=[*fixed, ("as", "json" if as_json else "fields")],
@@ -360,8 +400,14 @@ def _asked_lede(seen: Looked, asked: Asked, at: int) -> Words:
     for number, one in enumerate(asked.by):
         who += [", " if number else "", b(one)]
     silence = (
-        say(" If nobody does, it counts as ", b("no"), ".") if asked.form == "approve" else say(" If nobody does, the run is told so.")
-    ) if asked.due else say(" It waits for ever.")
+        (
+            say(" If nobody does, it counts as ", b("no"), ".")
+            if asked.form == "approve"
+            else say(" If nobody does, the run is told so.")
+        )
+        if asked.due
+        else say(" It waits for ever.")
+    )
     by = say(*who, ".") if asked.by else say("Anybody may answer.")
     return (*say(f"Asked {text.ago(at, seen.now)}. "), *by, *silence)
 
@@ -411,14 +457,25 @@ async def accept(request: Request, seen: Looked, found: Sequence[Drift]) -> Deci
 
 
 def _drift_row(one: Drift) -> Row:
-    return Row(one.part or one.witness, one.what if one.what != UNSEEN else f"cannot be observed: {one.actual}", aside=f"expected as {one.by} left it" if one.by else "")
+    return Row(
+        one.part or one.witness,
+        one.what if one.what != UNSEEN else f"cannot be observed: {one.actual}",
+        aside=f"expected as {one.by} left it" if one.by else "",
+    )
 
 
 # --- changed code ------------------------------------------------------------------------------------
 
 
 async def match(request: Request, seen: Looked, address: str) -> Decision | None:
-    stop = next((one for one in seen.state.stops if need.kind_of(one) in (need.CODE_CHANGED, need.SCHEMA_MISMATCH) and address in ("", one.address)), None)
+    stop = next(
+        (
+            one
+            for one in seen.state.stops
+            if need.kind_of(one) in (need.CODE_CHANGED, need.SCHEMA_MISMATCH) and address in ("", one.address)
+        ),
+        None,
+    )
     if stop is None:
         return None
     ways = [one for one in stop.cures if isinstance(one, Command) and one.verb == "match"]
@@ -430,7 +487,7 @@ async def match(request: Request, seen: Looked, address: str) -> Decision | None
     return Decision(
         kind=kinds.OF_NEED[need.kind_of(stop)],
         verb="Code changed",
-        title=say("The code no longer matches the journal", *([" at ", code(stop.address)] if stop.address else [])),
+        title=say("The code no longer matches the journal", " at " if stop.address else "", code(stop.address)),
         lede=say(_first_line(stop.message)),
         action=_action(request, seen.id, "match"),
         seen=seen.seen,
@@ -438,7 +495,9 @@ async def match(request: Request, seen: Looked, address: str) -> Decision | None
         known=_both_sides(seen, stop),
         selects=_match_choice(request, ways, chosen) if way else None,
         asks="What follows" if way else "",
-        ways=[Way(f"If {_said_of(way)}", [*_match_means(way), *follows.lines(plan)], icon="check")] if way and plan else [],
+        ways=[Way(f"If {_said_of(way)}", [*_match_means(way), *follows.lines(plan)], icon="check")]
+        if way and plan
+        else [],
         notes=[Note(say(b(one.when), " ", code(one.do)), "code") for one in others[:6]],
         note_like="Renamed in release 2.4",
         buttons=[Button(f"Record: {_said_of(way)}", "primary")] if way else [],
@@ -493,7 +552,11 @@ def _match_means(one: Command) -> list[Line]:
 def _both_sides(seen: Looked, stop: Stop) -> list[Known]:
     facts = {str(name): str(one) for name, one in stop.facts.items()}
     rows = [Row(name, facts[name], mono=True) for name in ("recorded", "asked") if facts.get(name)]
-    rest = [Row(name, one) for name, one in facts.items() if name not in ("recorded", "asked", "unasked") and len(one) < 2000]
+    rest = [
+        Row(name, one)
+        for name, one in facts.items()
+        if name not in ("recorded", "asked", "unasked") and len(one) < 2000
+    ]
     lines = [Row("also", one) for one in stop.message.split("\n")[1:] if one.strip()]
     return [Known("What does not match", [*rows, *rest, *lines])] if rows or rest or lines else []
 
@@ -530,8 +593,14 @@ def _deaths(seen: Looked) -> Iterator[Row]:
         if one.ended:
             continue
         end = one.x + one.width
-        open_ = [bar.address for bar in picture.bars if bar.outcome in ("cut off", "in doubt") and one.x <= bar.x <= end]
-        yield Row(f"process {number}", f"{one.process}, {text.clock_time(one.end)}", aside=f"at {', '.join(open_[:3])}" if open_ else "")
+        open_ = [
+            bar.address for bar in picture.bars if bar.outcome in ("cut off", "in doubt") and one.x <= bar.x <= end
+        ]
+        yield Row(
+            f"process {number}",
+            f"{one.process}, {text.clock_time(one.end)}",
+            aside=f"at {', '.join(open_[:3])}" if open_ else "",
+        )
 
 
 async def event(request: Request, seen: Looked, address: str) -> Decision | None:
@@ -620,7 +689,11 @@ def _news_rows(seen: Looked, kind: str) -> Iterator[Row]:
     if kind == need.FAILED:
         failed = [one for one in seen.page.calls if one.status == "failed"]
         yield from (Row("call", one.address, mono=True, aside=one.error[:200]) for one in failed[-3:])
-        yield Row("on record", f"{sum(one.status == 'done' for one in seen.page.calls)} calls that succeeded", aside="they stay, if it is tried again")
+        yield Row(
+            "on record",
+            f"{sum(one.status == 'done' for one in seen.page.calls)} calls that succeeded",
+            aside="they stay, if it is tried again",
+        )
 
 
 # --- verbs that set something aside ------------------------------------------------------------------
@@ -630,8 +703,13 @@ def _points(seen: Looked, chosen: str, do: str, request: Request) -> Select | No
     calls = [one for one in seen.page.calls if one.kind in ("step", "effect", "child", "question", "wait", "timer")]
     if not calls:
         return None
-    options = [Option(one.address, f"{one.address}  ·  {one.kind}  ·  {text.moment(one.started):%H:%M:%S}") for one in reversed(calls)]
-    keep = [("do", do)] + [(name, value) for name, value in request.query.multi_items() if name not in ("do", "call", "recorded", "of")]
+    options = [
+        Option(one.address, f"{one.address}  ·  {one.kind}  ·  {text.moment(one.started):%H:%M:%S}")
+        for one in reversed(calls)
+    ]
+    keep = [("do", do)] + [
+        (name, value) for name, value in request.query.multi_items() if name not in ("do", "call", "recorded", "of")
+    ]
     return Select("call", "Before", options[:400], visible(chosen), request.here().partition("?")[0], keep)
 
 
@@ -658,14 +736,27 @@ async def rewind(request: Request, seen: Looked, wanted: str) -> Decision | None
     if doubtful:
         told: list[Any] = ["Going back undoes nothing outside. "]
         if gave:
-            told += [f"{many(len(gave), 'effect')} of these {'is' if len(gave) == 1 else 'are'} done and gave ", code(", ".join(gave[:3])), ". "]
-        told += ["To try another way beside this run, ", to(request.here(do="fork", call=at), "fork it"), ": there they would be executed again, with keys of their own."]
+            told += [
+                f"{many(len(gave), 'effect')} of these {'is' if len(gave) == 1 else 'are'} done and gave ",
+                code(", ".join(gave[:3])),
+                ". ",
+            ]
+        told += [
+            "To try another way beside this run, ",
+            to(request.here(do="fork", call=at), "fork it"),
+            ": there they would be executed again, with keys of their own.",
+        ]
         notes.append(Note(say(*told)))
     elif not plan.error:
-        notes.append(Note(say("No effect was executed from there on. Steps run again; what they gave is set aside and kept."), "book"))
+        notes.append(
+            Note(
+                say("No effect was executed from there on. Steps run again; what they gave is set aside and kept."),
+                "book",
+            )
+        )
     count = len(doubtful)
     return Decision(
-        kind=kinds.Kind("back", "calm", "rewind"),
+        kind=Kind("back", "calm", "rewind"),
         verb="Rewind",
         title=say("Send the run back to before a call"),
         action=_action(request, seen.id, "rewind"),
@@ -695,7 +786,7 @@ async def fork(request: Request, seen: Looked, wanted: str) -> Decision | None:
     name = (request.refused.form.get("id", "") if request.refused else "") or f"{seen.id[:_LONGEST_ID]}-2"
     plan = await request.suppose(seen.id, {"do": "fork", "at": at, "id": name})
     return Decision(
-        kind=kinds.Kind("fork", "calm", "fork"),
+        kind=Kind("fork", "calm", "fork"),
         verb="Fork",
         title=say("A new run that goes on from before a call"),
         lede=say(code(seen.id), " is only read, and stays as it is."),
@@ -720,7 +811,7 @@ async def cancel(request: Request, seen: Looked) -> Decision | None:
     plan = await request.suppose(seen.id, {"do": "cancel"})
     done = [one.address for one in seen.page.calls if one.kind == "effect" and one.status == "done"]
     return Decision(
-        kind=kinds.Kind("cancelled", "calm", "cancel"),
+        kind=Kind("cancelled", "calm", "cancel"),
         verb="Cancel",
         title=say("Give up this run?"),
         lede=say("It is asked to end, and whoever drives it next ends it: what its code undoes is undone then."),
@@ -754,7 +845,13 @@ async def repair(request: Request, seen: Broken) -> Decision | None:
             command=_command(request, command("repair", seen.id)), **common | {"allowed": False, "why_not": "Only the command line can mend this: it asks step by step."},
         )  # fmt: skip
     entry = damage.entry
-    kept = f"Entries 1 to {entry.after} are whole and are kept" if entry.after > 1 else f"{many(entry.after, 'entry', 'entries')} is whole and is kept" if entry.after else "No entry before it is whole"
+    kept = (
+        f"Entries 1 to {entry.after} are whole and are kept"
+        if entry.after > 1
+        else f"{many(entry.after, 'entry', 'entries')} is whole and is kept"
+        if entry.after
+        else "No entry before it is whole"
+    )
     return Decision(
         title=say(f"Entry {entry.after + 1} cannot be trusted"),
         lede=say(b(entry.why), f". {kept}. The run may not step back by itself."),
@@ -804,8 +901,6 @@ def _only(seen: Looked, do: str) -> str:
 
 async def drift_now(request: Request, seen: Looked) -> tuple[Drift, ...]:
     """What its witnesses see now; where they cannot be asked here, what stopped it."""
-    import msgspec
-
     found = await request.drift(seen.id)
     if found.drift is not None:
         return tuple(msgspec.convert(one, Drift) for one in found.drift)

@@ -23,7 +23,7 @@ from surefoot.console.pages import decisions, follows
 from surefoot.console.pages.looked import Broken, Looked
 from surefoot.console.pages.parts import Line, Piece, code, many, say
 from surefoot.console.pages.run import _broken, _common, _looked
-from surefoot.core.entry import Drift
+from surefoot.core.entry import Drift, RunAdopted, RunStopped
 from surefoot.core.expectation import UNSEEN
 from surefoot.view import text
 
@@ -94,8 +94,15 @@ def _as_it_should(looked: Looked, found: Iterable[Drift]) -> list[str]:
 def _first_found(looked: Looked, stopped: bool) -> str:
     if not stopped:
         return ""
-    at = next((record.at for record, entry in reversed(looked.story) if type(entry).__name__ == "RunStopped"), 0)
-    who = next((f"worker {entry.worker[:8]} on {entry.host}" for _, entry in reversed(looked.story) if hasattr(entry, "pid") and hasattr(entry, "host")), "")
+    at = next((record.at for record, entry in reversed(looked.story) if isinstance(entry, RunStopped)), 0)
+    who = next(
+        (
+            f"worker {entry.worker[:8]} on {entry.host}"
+            for _, entry in reversed(looked.story)
+            if isinstance(entry, RunAdopted)
+        ),
+        "",
+    )
     return f"First found at {text.moment(at):%H:%M} UTC by {who}." if at else ""
 
 
@@ -111,7 +118,10 @@ async def _rewound(request: Request, looked: Looked, found: Sequence[Drift]) -> 
     if not first:
         return None
     plan = await request.suppose(looked.id, {"do": "rewind", "at": first})
-    return Rewound(first, [Line("back", say("What was recorded from ", code(first), " on is set aside and kept.")), *follows.lines(plan)])
+    return Rewound(
+        first,
+        [Line("back", say("What was recorded from ", code(first), " on is set aside and kept.")), *follows.lines(plan)],
+    )
 
 
 # --- proofs ------------------------------------------------------------------------------------------
@@ -155,8 +165,12 @@ def _part(looked: Looked, one: Drift, known: dict[str, tuple[str, str]]) -> Part
     elif one.what == "removed" and was is not None:
         lines = diff(was, "")
     past = looked.state.calls.get(one.by)
-    proof = f"content proven: {where} {'have' if where.startswith('the arguments') else 'has'} this hash" if was is not None else ""
-    if not proof and one.what != "added" and one.what != UNSEEN:
+    proof = (
+        f"content proven: {where} {'have' if where.startswith('the arguments') else 'has'} this hash"
+        if was is not None
+        else ""
+    )
+    if not proof and one.what not in ("added", UNSEEN):
         proof = "Only the fingerprint was kept"
     return Part(
         one.witness, one.part.removeprefix(_FILE), one.what, expected or one.expected, expected_more, one.by,
@@ -220,7 +234,11 @@ def _twins(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
     if len(old) * len(new) > 400:
         return {}
     scored = sorted(
-        ((difflib.SequenceMatcher(None, one, other).ratio(), number, place) for number, one in enumerate(old) for place, other in enumerate(new)),
+        (
+            (difflib.SequenceMatcher(None, one, other).ratio(), number, place)
+            for number, one in enumerate(old)
+            for place, other in enumerate(new)
+        ),
         reverse=True,
     )
     found: dict[int, int] = {}

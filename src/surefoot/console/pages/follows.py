@@ -24,7 +24,12 @@ def lines(found: Planned) -> list[Line]:
 def _lines(plan: Mapping[str, Any], supposed: Mapping[str, Any] | None) -> Iterator[Line]:
     ahead = supposed or plan
     if replayed := len(plan["replayed"]):
-        yield Line("book", say(f"{many(replayed, 'call')} {'is' if replayed == 1 else 'are'} answered from the record; none runs again."))
+        yield Line(
+            "book",
+            say(
+                f"{many(replayed, 'call')} {'is' if replayed == 1 else 'are'} answered from the record; none runs again."
+            ),
+        )
     for one in ahead["in_doubt"][:_MOST]:
         yield Line("warn", say(code(one["address"]), f" is in doubt: a resume would {one['resume_would']}."), warn=True)
     yield from _rest(ahead["in_doubt"], "in doubt")
@@ -37,17 +42,35 @@ def _lines(plan: Mapping[str, Any], supposed: Mapping[str, Any] | None) -> Itera
         yield Line("eye", say(NOT_KNOWN))
     for one in (upcoming or [])[:_MOST]:
         icon = "bolt" if one["kind"] == "effect" else "next"
-        yield Line(icon, say("Next: ", b(one["kind"]) if one["kind"] == "effect" else one["kind"], " ", code(one["address"]), "."))
+        yield Line(
+            icon,
+            say("Next: ", b(one["kind"]) if one["kind"] == "effect" else one["kind"], " ", code(one["address"]), "."),
+        )
     yield from _rest(upcoming or [], "to come")
     if upcoming:
-        yield Line("next", say("What follows is decided by what it gives." if len(upcoming) == 1 else "What follows is decided by what they give."))
+        yield Line(
+            "next",
+            say(
+                "What follows is decided by what it gives."
+                if len(upcoming) == 1
+                else "What follows is decided by what they give."
+            ),
+        )
     elif not (ahead["in_doubt"] or plan["questions"] or plan["drift"]):
         for stop in ahead["stops"][:_MOST]:
             yield Line("warn", say(f"A resume would stop: {stop.splitlines()[0]}"), warn=True)
     if ending := plan.get("ending"):
         yield Line("done", say(_ENDS.get(ending, ending)))
     if plan["unasked"]:
-        yield Line("warn", say("The code has not asked for ", code(", ".join(plan["unasked"][:_MOST])), " up to there: perhaps it is stranded."), warn=True)
+        yield Line(
+            "warn",
+            say(
+                "The code has not asked for ",
+                code(", ".join(plan["unasked"][:_MOST])),
+                " up to there: perhaps it is stranded.",
+            ),
+            warn=True,
+        )
 
 
 _ENDS: Final = {
@@ -72,7 +95,10 @@ def ledger(found: Planned, *, stays: str, again: str, doubtful: str, runs: str =
     columns = [Column(str(kept), say(stays)), Column(str(len(rerun)), say(again), rerun)]
     if runs:
         effects = [one for one in aside if one not in rerun]
-        return [*columns[:1], Column(str(len(effects or rerun)), say(runs), effects or rerun, "doubt" if effects else "")]
+        return [
+            *columns[:1],
+            Column(str(len(effects or rerun)), say(runs), effects or rerun, "doubt" if effects else ""),
+        ]
     return [*columns, Column(str(len(in_doubt)), say(doubtful), in_doubt, "doubt" if in_doubt else "")]
 
 
@@ -102,11 +128,21 @@ def _next(plan: Mapping[str, Any]) -> Column:
     if upcoming:
         one = upcoming[0]
         more = f" and {len(upcoming) - 1} more" if len(upcoming) > 1 else ""
-        return Column(str(len(upcoming)), say("next: ", b("effect ") if one["kind"] == "effect" else "step ", code(one["address"]), more))
+        return Column(
+            str(len(upcoming)),
+            say("next: ", b("effect ") if one["kind"] == "effect" else "step ", code(one["address"]), more),
+        )
     if plan["in_doubt"]:
         return Column("—", say("next: nothing, until ", code(plan["in_doubt"][0]["address"]), " is settled"))
     if plan["questions"]:
         return Column("—", say("next: nothing, until ", code(plan["questions"][0]["address"]), " is answered"))
     if plan.get("ending"):
-        return Column("—", say({"done": "next: nothing, it returns", "failed": "next: nothing, it fails"}.get(plan["ending"], "next: nothing")))
+        return Column(
+            "—",
+            say(
+                {"done": "next: nothing, it returns", "failed": "next: nothing, it fails"}.get(
+                    plan["ending"], "next: nothing"
+                )
+            ),
+        )
     return Column("—", say("next: nothing" + (", it would stop" if plan["stops"] else "")))

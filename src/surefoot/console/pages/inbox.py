@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surefoot.console.context import Page, Request
 from surefoot.console.pages import decisions, kinds
@@ -55,7 +56,17 @@ async def show(request: Request) -> Page:
     chosen = next((one for one in every if one.item.run == wanted and about in (None, one.id)), None)
     is_open = chosen is not None
     chosen = chosen or (every[0] if every and wanted is None else None)
-    values: dict[str, Any] = {"here": "inbox", "found": found, "chosen": chosen, "open": is_open, "decision": None, "looked": None, "gone": wanted is not None and chosen is None, "sheeted": False, "asked": None}
+    values: dict[str, Any] = {
+        "here": "inbox",
+        "found": found,
+        "chosen": chosen,
+        "open": is_open,
+        "decision": None,
+        "looked": None,
+        "gone": wanted is not None and chosen is None,
+        "sheeted": False,
+        "asked": None,
+    }
     values["live"] = request.link("api", "v1", "events", inbox=1)
     values["recorded"] = await recorded(request)
     values["waiting_now"] = len(found.decide) + (1 if found.next else 0)
@@ -66,7 +77,9 @@ async def show(request: Request) -> Page:
             looked = None
         if looked is not None:
             made = await decisions.of_item(request, looked, chosen.item.kind, chosen.item.address)
-            then = request.link("", **({"run": wanted} if wanted and len([one for one in every if one.item.run == wanted]) > 1 else {}))
+            then = request.link(
+                "", **({"run": wanted} if wanted and len([one for one in every if one.item.run == wanted]) > 1 else {})
+            )
             values |= {"looked": looked, "decision": _going_on(made, then)}
             values |= _sheet(request, values["decision"], chosen.kind)
             values["side"] = _side(looked, chosen.item) if isinstance(looked, Looked) else None
@@ -76,8 +89,6 @@ async def show(request: Request) -> Page:
 
 def _sheet(request: Request, decision: Any, kind: Kind) -> dict[str, Any]:
     """An approval is given on a sheet of its own where the screen is narrow: what it leads to, a note, and one button."""
-    from msgspec.structs import replace
-
     if decision is None or len(decision.buttons) != 2 or not decision.allowed:
         return {}
     wanted = request.query.get("do", "")
@@ -92,9 +103,8 @@ def _sheet(request: Request, decision: Any, kind: Kind) -> dict[str, Any]:
 
 
 def _going_on(made: Any, then: str) -> Any:
-    import msgspec
 
-    return None if made is None else msgspec.structs.replace(made, then=then)
+    return None if made is None else replace(made, then=then)
 
 
 def chain_of(broken: Broken) -> Any:
@@ -104,7 +114,10 @@ def chain_of(broken: Broken) -> Any:
         return None
     entry = broken.damage.entry
     count = entry.after + (entry.lost if entry.lost > 0 else entry.quarantined)
-    boxes = [(str(one), "whole" if one <= entry.after else "broken" if one == entry.after + 1 else "unread") for one in range(1, max(count, entry.after + 1) + 1)]
+    boxes = [
+        (str(one), "whole" if one <= entry.after else "broken" if one == entry.after + 1 else "unread")
+        for one in range(1, max(count, entry.after + 1) + 1)
+    ]
     return drawing.chain(boxes, f"Entry {entry.after + 1} of {count} is damaged")
 
 
@@ -122,7 +135,10 @@ def read(runtime: Runtime, cursor: str, *, glance: bool) -> Read:
         next_ = one.cursor
     else:
         next_ = ""
-    rank = {one.item.run: min(inbox.KINDS.index(other.item.kind) for other in decide if other.item.run == one.item.run) for one in decide}
+    rank = {
+        one.item.run: min(inbox.KINDS.index(other.item.kind) for other in decide if other.item.run == one.item.run)
+        for one in decide
+    }
     decide.sort(key=lambda one: rank[one.item.run] if rank[one.item.run] == 0 else 1)
     tally = runtime.store.tally()
     moving = sum(count for (status, _), count in tally.items() if status == "running")
@@ -134,7 +150,15 @@ def _listed(item: Item, one: Open, workers: Sequence[WorkerSeen], now: int, *, g
     title = _title(item) if not glance else kinds.OF_NEED[item.kind].word
     more = "" if glance else _more(item, one)
     since = _left(item.until - now) if item.until else _age(now - item.since) if item.since else ""
-    return Listed(item, kinds.OF_NEED[item.kind], title, text.shorten(more, _WIDTH) if more else "", f"{item.kind}:{item.address}", since, bool(item.until) and item.until - now < 3_600_000_000)
+    return Listed(
+        item,
+        kinds.OF_NEED[item.kind],
+        title,
+        text.shorten(more, _WIDTH) if more else "",
+        f"{item.kind}:{item.address}",
+        since,
+        bool(item.until) and item.until - now < 3_600_000_000,
+    )
 
 
 def _title(item: Item) -> str:
@@ -170,7 +194,9 @@ def _age(micros: int) -> str:
 def _more(item: Item, one: Open) -> str:
     state = one.state
     if state is None:
-        return f"{one.damage.partition('is damaged: ')[2].partition('. Nothing')[0]}. The run may not step back by itself".lstrip(". ")
+        return f"{one.damage.partition('is damaged: ')[2].partition('. Nothing')[0]}. The run may not step back by itself".lstrip(
+            ". "
+        )
     match item.kind:
         case need.IN_DOUBT | inbox.LEFT_IN_DOUBT | inbox.LEFT_DONE | need.LANDED_LATE:
             past = state.effect(item.address) or state.left_effects.get(item.address)

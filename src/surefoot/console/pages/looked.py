@@ -14,7 +14,7 @@ from surefoot.engine.drive import fallback
 from surefoot.engine.operate.handle import Run, Seen
 from surefoot.engine.process.runtime import Runtime
 from surefoot.errors import Damaged
-from surefoot.store.contract import WorkerSeen
+from surefoot.store.contract import RunQuery, WorkerSeen
 from surefoot.view import inbox, page, words
 from surefoot.view.inbox import Item
 from surefoot.view.lanes import Timeline, timeline
@@ -77,9 +77,5 @@ def _broken(runtime: Runtime, run_id: str, error: Damaged, now: int) -> Broken:
         damage = fallback.diagnose(runtime.store, run_id)
     except Damaged:
         damage = None
-    rows = [one.row for one in runtime.store.runs(_query(run_id)) if one.run == run_id and one.row is not None]
+    rows = [one.row for one in runtime.store.runs(RunQuery(limit=2**31)) if one.run == run_id and one.row is not None]
     return Broken(run_id, error.summary, damage, rows[0].workflow if rows else "", now)
-
-
-def _query(run_id: str) -> reads.RunQuery:
-    return reads.RunQuery(limit=2**31)

@@ -25,7 +25,8 @@ Words = tuple[Piece, ...]
 
 def say(*parts: str | Piece) -> Words:
     """A sentence. What comes from a run is named with `code` or `b`, and is text wherever it stands."""
-    return tuple(one if isinstance(one, Piece) else Piece(one) for one in parts if one)
+    found = (one if isinstance(one, Piece) else Piece(one) for one in parts)
+    return tuple(one for one in found if one.text)
 
 
 def b(text: object) -> Piece:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surefoot.console import drawing
 from surefoot.console.context import Page, Request
@@ -19,6 +20,7 @@ from surefoot.console.pages.looked import Broken, Looked, look_at
 from surefoot.console.pages.parts import Kind, Row, Words, b, code, many, say
 from surefoot.console.pages.recorded import recorded
 from surefoot.core import need
+from surefoot.core.entry import RunAdopted
 from surefoot.core.state import ENDED, RunState
 from surefoot.core.visible import visible
 from surefoot.engine.operate.handle import JournalEntry, journal_entry
@@ -108,7 +110,9 @@ async def show(request: Request) -> Page:
         "last": looked.seen.seq,
         "lines": _last_lines(looked, at),
         "then": _then_words(looked, at) if at else None,
-        "strip": [] if at or looked.state.status in ENDED else follows.strip(await request.plan(looked.id), len(looked.state.world.parts)),
+        "strip": []
+        if at or looked.state.status in ENDED
+        else follows.strip(await request.plan(looked.id), len(looked.state.world.parts)),
         "when_at": _when(looked, at or looked.seen.seq),
     }
     return Page("run.html", values)
@@ -121,7 +125,11 @@ async def journal(request: Request) -> Page:
     values = await _common(request, looked, "journal")
     kind, call = request.query.get("kind", ""), request.query.get("call", "")
     entries = looked.run.entries()
-    found = [one for one in entries if (not kind or one.kind == kind) and (not call or str(one.data.get("address", "")) == call)]
+    found = [
+        one
+        for one in entries
+        if (not kind or one.kind == kind) and (not call or str(one.data.get("address", "")) == call)
+    ]
     before = int(request.query.get("before", "0")) if request.query.get("before", "0").isdecimal() else 0
     older = [one for one in found if not before or one.seq < before]
     shown = older[-JOURNAL:]
@@ -146,10 +154,16 @@ async def world(request: Request) -> Page:
     expected = looked.state.world
     values |= {
         "witnesses": [
-            (name, [(part, expected.parts.get(part), drifted.get(part)) for part in sorted(sight.parts)], name in expected.unwatched)
+            (
+                name,
+                [(part, expected.parts.get(part), drifted.get(part)) for part in sorted(sight.parts)],
+                name in expected.unwatched,
+            )
             for name, sight in sorted(expected.sights.items())
         ],
-        "added": [one for one in found if one.part and not any(one.part in sight.parts for sight in expected.sights.values())],
+        "added": [
+            one for one in found if one.part and not any(one.part in sight.parts for sight in expected.sights.values())
+        ],
         "folder": expected.folder,
     }
     return Page("run_world.html", values)
@@ -169,7 +183,9 @@ async def values(request: Request) -> Page:
         "error": seen.error,
         "published": {name: _parsed(one) for name, one in seen.published.items()},
         "calls": [
-            (one, _parsed(one.raw_args), _parsed(one.raw_result)) for one in seen.calls[-CALLS:] if one.kind in ("step", "effect", "child", "question", "value", "wait")
+            (one, _parsed(one.raw_args), _parsed(one.raw_result))
+            for one in seen.calls[-CALLS:]
+            if one.kind in ("step", "effect", "child", "question", "value", "wait")
         ],
     }
     return Page("run_values.html", found)
@@ -195,10 +211,8 @@ async def _common(request: Request, looked: Looked, tab: str) -> dict[str, Any]:
     do = request.query.get("do", "")
     dialog = await decisions.of_verb(request, looked, do, request.query.get("call", "")) if do else None
     if dialog is not None:
-        import msgspec
-
         cancel = request.here(do=None, way=None, json=None)
-        dialog = msgspec.structs.replace(dialog, cancel=cancel, then=dialog.then or cancel)
+        dialog = replace(dialog, cancel=cancel, then=dialog.then or cancel)
     return {
         "here": "runs",
         "tab": tab,
@@ -215,12 +229,17 @@ async def _broken(request: Request, broken: Broken) -> Page:
     do = request.query.get("do", "")
     dialog = await decisions.of_verb(request, broken, do, "") if do else None
     if dialog is not None:
-        import msgspec
-
         cancel = request.here(do=None)
-        dialog = msgspec.structs.replace(dialog, cancel=cancel, then=cancel)
+        dialog = replace(dialog, cancel=cancel, then=cancel)
     found = await decisions.repair(request, broken)
-    values = {"here": "runs", "broken": broken, "damage": found, "chain": chain_of(broken), "decision": dialog, "recorded": None}
+    values = {
+        "here": "runs",
+        "broken": broken,
+        "damage": found,
+        "chain": chain_of(broken),
+        "decision": dialog,
+        "recorded": None,
+    }
     return Page("run_damaged.html", values)
 
 
@@ -228,11 +247,16 @@ def _head(request: Request, looked: Looked) -> Head:
     seen, state = looked.page, looked.state
     first = next((one for one in looked.items if one.decide), None)
     kind = kinds.OF_NEED[first.kind] if first is not None else kinds.of_status(seen.stands)
-    processes = {entry.worker for _, entry in looked.story if hasattr(entry, "pid") and hasattr(entry, "worker")}
+    processes = {entry.worker for _, entry in looked.story if isinstance(entry, RunAdopted)}
     count = len(processes)
     chips = [(visible(seen.workflow) + (f" v{seen.version}" if seen.version > 1 else ""), "")]
     chips.append((f"started {text.ago(seen.created, looked.now)}", "clock"))
-    chips.append((f"{many(count, 'process', 'processes')}{', one drives it' if looked.driven else ', none drives it now' if seen.stands not in ENDED else ''}", "workers"))
+    chips.append(
+        (
+            f"{many(count, 'process', 'processes')}{', one drives it' if looked.driven else ', none drives it now' if seen.stands not in ENDED else ''}",
+            "workers",
+        )
+    )
     chips += [(f"watches {text.some(sorted(state.world.sights), 2)}", "eye")] if state.world.sights else []
     chips.append((f"{many(looked.seen.seq, 'entry', 'entries')}, seals hold", "check"))
     chips += [(f"{name}: {one}", "") for name, one in list(seen.labels.items())[:6]]
@@ -251,11 +275,13 @@ def _head(request: Request, looked: Looked) -> Head:
 
 
 def _words_of_people(entries: Sequence[JournalEntry]) -> list[JournalEntry]:
-    return [one for one in entries if one.data.get("by") and isinstance(one.data["by"], str) or one.kind == "FellBack"]
+    return [
+        one for one in entries if (one.data.get("by") and isinstance(one.data["by"], str)) or one.kind == "FellBack"
+    ]
 
 
 def _sentence(looked: Looked) -> Words:
-    seen, state = looked.page, looked.state
+    seen, _state = looked.page, looked.state
     deciding = [one for one in looked.items if one.decide]
     since = f"{text.ago(seen.newest, looked.now)}"
     if not deciding:
@@ -266,15 +292,37 @@ def _sentence(looked: Looked) -> Words:
         case need.IN_DOUBT:
             doubts = [one for one in deciding if one.kind == need.IN_DOUBT]
             count = "One effect" if len(doubts) == 1 else f"{len(doubts)} effects"
-            return say(f"Last entry {since}. ", b(f"{count} may or may not have happened"), ": ", code(first.address), ". Everything else is on record.")
+            return say(
+                f"Last entry {since}. ",
+                b(f"{count} may or may not have happened"),
+                ": ",
+                code(first.address),
+                ". Everything else is on record.",
+            )
         case need.DRIFT:
-            return say(f"Stopped {since}, before anything was executed. ", b("The world is not as the run left it."), others)
+            return say(
+                f"Stopped {since}, before anything was executed. ", b("The world is not as the run left it."), others
+            )
         case need.CODE_CHANGED | need.SCHEMA_MISMATCH:
-            return say(f"Stopped {since}. ", b("The code no longer matches the journal"), " at ", code(first.address or "its end"), ". Nothing was executed.", others)
+            return say(
+                f"Stopped {since}. ",
+                b("The code no longer matches the journal"),
+                " at ",
+                code(first.address or "its end"),
+                ". Nothing was executed.",
+                others,
+            )
         case need.QUESTION:
             return say(b(first.title), f" Asked {text.ago(first.since, looked.now)}.", others)
         case need.EVENT:
-            return say("It waits for an event since ", b(text.ago(first.since, looked.now)), ": ", code(first.address), ".", others)
+            return say(
+                "It waits for an event since ",
+                b(text.ago(first.since, looked.now)),
+                ": ",
+                code(first.address),
+                ".",
+                others,
+            )
         case _:
             return say(b(first.title), ".", others)
 
@@ -295,7 +343,7 @@ def _actions(request: Request, looked: Looked) -> tuple[list[Action], list[Actio
     at = "recorded", "of"
 
     def to(do: str, **query: Any) -> str:
-        return request.here(do=do, **{name: None for name in at}, **query)
+        return request.here(do=do, **dict.fromkeys(at), **query)
 
     found: list[Action] = []
     deciding = [one for one in looked.items if one.decide]
@@ -313,7 +361,11 @@ def _actions(request: Request, looked: Looked) -> tuple[list[Action], list[Actio
         found.append(Action("Seen…", to("acknowledge", call=None), "" if found else "primary", "E"))
     if looked.page.calls:
         found.append(Action("Rewind…", to("rewind"), "", ""))
-    more = [Action("Fork…", to("fork"), about="A new run from before a call; this one stays as it is")] if looked.page.calls else []
+    more = (
+        [Action("Fork…", to("fork"), about="A new run from before a call; this one stays as it is")]
+        if looked.page.calls
+        else []
+    )
     ended = looked.state.status in ENDED
     if ended:
         more.append(Action("Cancel…", "", why_not=f"It has ended: {looked.state.status}"))
@@ -323,7 +375,13 @@ def _actions(request: Request, looked: Looked) -> tuple[list[Action], list[Actio
         more.append(Action("Cancel…", to("cancel", call=None), about="Ask it to end; what its code undoes is undone"))
     resume = next((one.do for one in looked.page.cures if "resume" in one.do), "")
     why = decisions.goes_on(looked) if not ended else f"It has ended: {looked.state.status}"
-    more.append(Action("Resume", "", why_not=f"{why} The console never drives a run{': ' + resume if resume and resume.isprintable() else ''}."))
+    more.append(
+        Action(
+            "Resume",
+            "",
+            why_not=f"{why} The console never drives a run{': ' + resume if resume and resume.isprintable() else ''}.",
+        )
+    )
     return found[:3], more
 
 
@@ -346,8 +404,6 @@ def _at(request: Request, looked: Looked) -> int:
 
 def _then(looked: Looked, at: int) -> Looked:
     """What the journal knew after that entry."""
-    from msgspec.structs import replace
-
     state = RunState(looked.id)
     for record, _ in looked.story[:at]:
         state.fold(record)
@@ -358,7 +414,10 @@ def _then(looked: Looked, at: int) -> Looked:
 
 
 def _then_words(looked: Looked, at: int) -> Words:
-    return say(b("You are looking at the past"), f": what the journal knew after entry {at}. What came later is drawn in outline.")
+    return say(
+        b("You are looking at the past"),
+        f": what the journal knew after entry {at}. What came later is drawn in outline.",
+    )
 
 
 def _when(looked: Looked, seq: int) -> int:
@@ -409,10 +468,25 @@ def _chosen(request: Request, looked: Looked, picture: Timeline, address: str, a
     ]
     rows += [Row("tried", f"{call.attempts} times")] if call.attempts > 1 else []
     rows += [Row("by", process)] if process else []
-    rows += [Row("on crash", {"ask": "ask a person", "check": "ask its check", "retry": "try again", "fail": "fail"}.get(call.on_crash, call.on_crash))] if call.on_crash else []
+    rows += (
+        [
+            Row(
+                "on crash",
+                {"ask": "ask a person", "check": "ask its check", "retry": "try again", "fail": "fail"}.get(
+                    call.on_crash, call.on_crash
+                ),
+            )
+        ]
+        if call.on_crash
+        else []
+    )
     rows += [Row("learned from", call.learned_by)] if call.learned_by else []
     rows += [Row("key", call.key, mono=True)] if call.key else []
-    entries = [timeline.line(journal_entry(record)) for record, entry in looked.story if getattr(entry, "address", "") == address]
+    entries = [
+        timeline.line(journal_entry(record))
+        for record, entry in looked.story
+        if getattr(entry, "address", "") == address
+    ]
     bars = [one for one in picture.bars if one.address == address and (not at or one.seq <= at)]
     mark = _MARKS.get(call.status, Kind("queued", "calm", call.status))
     action = None

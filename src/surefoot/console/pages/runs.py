@@ -69,9 +69,18 @@ async def show(request: Request) -> Page:
     values: dict[str, Any] = {
         "here": "runs",
         "found": found,
-        "views": [(name, WORDS[name], counts[name], request.here(view=name if name != "all" else None, before=None)) for name in VIEWS],
+        "views": [
+            (name, WORDS[name], counts[name], request.here(view=name if name != "all" else None, before=None))
+            for name in VIEWS
+        ],
         "view": view,
-        "chips": [Chip(f"{name}:{value}" if name != "id" else f"id begins with {value}", request.here(q=_text([one for one in wanted if one != (name, value)]) or None, before=None)) for name, value in wanted],
+        "chips": [
+            Chip(
+                f"{name}:{value}" if name != "id" else f"id begins with {value}",
+                request.here(q=_text([one for one in wanted if one != (name, value)]) or None, before=None),
+            )
+            for name, value in wanted
+        ],
         "query": _text(wanted),
         "wrong": wrong,
         "live": request.link("api", "v1", "events"),
@@ -111,13 +120,17 @@ def counted(runtime: Runtime) -> dict[str, int]:
     by_status: dict[str, int] = {}
     for (status, _), count in tally.items():
         by_status[status] = by_status.get(status, 0) + count
-    return {"all": sum(by_status.values())} | {name: sum(by_status.get(one, 0) for one in statuses) for name, statuses in _STATUSES.items()}
+    return {"all": sum(by_status.values())} | {
+        name: sum(by_status.get(one, 0) for one in statuses) for name, statuses in _STATUSES.items()
+    }
 
 
 def read(runtime: Runtime, view: str, wanted: tuple[tuple[str, str], ...], before: str, *, glance: bool) -> Found:
     given = dict(wanted)
     labels = dict(value.partition("=")[::2] for name, value in wanted if name == "label")
-    query = RunQuery(given.get("status"), given.get("workflow"), labels, SIZE + 1, given.get("need"), given.get("queue"), before)
+    query = RunQuery(
+        given.get("status"), given.get("workflow"), labels, SIZE + 1, given.get("need"), given.get("queue"), before
+    )
     prefix = given.get("id", "")
     seen = _by_prefix(runtime, query, prefix) if prefix else _page(runtime, query, view)
     seen = [one for one in seen if _is_in(view, one[0])] if prefix else seen
@@ -138,7 +151,9 @@ def _page(runtime: Runtime, query: RunQuery, view: str) -> list[Pair]:
         found += reads.runs(runtime, replace(query, status=status)).runs
     if view == "need":
         known = {one.run for one, _ in found}
-        found += [one for one in reads.runs(runtime, query).runs if one[0].stands.needs_a_person and one[0].run not in known]
+        found += [
+            one for one in reads.runs(runtime, query).runs if one[0].stands.needs_a_person and one[0].run not in known
+        ]
         found = [one for one in found if one[0].stands.needs_a_person]
         return sorted(found, key=lambda pair: (pair[0].stands.rank, -pair[0].created))
     return sorted(found, key=lambda pair: (-pair[0].created, pair[0].run))
@@ -163,8 +178,22 @@ def _row(runtime: Runtime, one: listing.Seen, row: IndexRow | None, *, glance: b
         kind = kinds.OF_NEED[need.EVENT]
     why = "" if glance else _why(one, row)
     newest, part, progress, calls = _near_the_end(runtime, one.run)
-    marks = [word for mark, word in (("fell_back", "fell back"), ("left", "left effects"), ("forked", "fork")) if row and mark in row.marks]
-    return Row(one.run, one.workflow, kind, why or ("" if glance else progress), part if not why else "", calls, newest, one.created, marks)
+    marks = [
+        word
+        for mark, word in (("fell_back", "fell back"), ("left", "left effects"), ("forked", "fork"))
+        if row and mark in row.marks
+    ]
+    return Row(
+        one.run,
+        one.workflow,
+        kind,
+        why or ("" if glance else progress),
+        part if not why else "",
+        calls,
+        newest,
+        one.created,
+        marks,
+    )
 
 
 def _why(one: listing.Seen, row: IndexRow | None) -> str:

@@ -57,7 +57,9 @@ def read(runtime: Runtime) -> Read:
     every = [one.row for one in runtime.store.runs(RunQuery(limit=500)) if one.row is not None]
     known = {row.run for row in fallbacks}
     fallbacks += [row for row in every if "fell_back" in row.marks and row.run not in known]
-    damaged = sum(one.row is None for one in runtime.store.runs(RunQuery(limit=_MOST))) + len(runtime.store.runs(RunQuery(need=DAMAGE, limit=_MOST)))
+    damaged = sum(one.row is None for one in runtime.store.runs(RunQuery(limit=_MOST))) + len(
+        runtime.store.runs(RunQuery(need=DAMAGE, limit=_MOST))
+    )
     return Read(dict(lists.store(runtime)), fallbacks, damaged)
 
 
@@ -66,6 +68,9 @@ def _flaw(one: dict[str, Any]) -> Flaw:
     chain = None
     if first:
         count = max(entries or first, first)
-        boxes = [(str(n), "whole" if n <= one["valid"] else "broken" if n == first else "unread") for n in range(1, count + 1)]
+        boxes = [
+            (str(n), "whole" if n <= one["valid"] else "broken" if n == first else "unread")
+            for n in range(1, count + 1)
+        ]
         chain = drawing.chain(boxes, f"Entry {first} of {count} is damaged")
     return Flaw(one["journal"], bool(one["journal"]) and is_run(one["journal"]), one["message"], chain)

@@ -52,9 +52,18 @@ def read(runtime: Runtime) -> Read:
         mine = [row for row in queued if row.queue == name]
         ready = [row for row in mine if row.wake is None or row.wake <= now]
         later = [row.wake for row in mine if row.wake is not None and row.wake > now]
-        takes = any(one.serving is not None and (not one.serving.queues or name in one.serving.queues) for one in workers)
+        takes = any(
+            one.serving is not None and (not one.serving.queues or name in one.serving.queues) for one in workers
+        )
         queues.append(
-            Queue(name, len(ready), min((row.created for row in ready), default=0), min(later, default=0), sum(row.queue == name for row in claimed), takes)
+            Queue(
+                name,
+                len(ready),
+                min((row.created for row in ready), default=0),
+                min(later, default=0),
+                sum(row.queue == name for row in claimed),
+                takes,
+            )
         )
     ready_now = {row.workflow for row in queued if row.wake is None or row.wake <= now}
     return Read(living, queues, sorted(ready_now - served))

@@ -110,14 +110,16 @@ class Drawing(Struct, frozen=True):
 
 
 def draw(
-    found: Timeline, *, href: Callable[[Bar], str], name: str, chosen: str = "", at: int = 0, now: int = 0
+    found: Timeline, *, href: Callable[[Bar], str], name: str, chosen: str = "", at: int = 0, moment: int = 0
 ) -> Drawing:
-    """`chosen`: the call that is looked at. `at`: only what the journal knew after this entry counts; the rest is outlined."""
+    """`chosen`: the call that is looked at. `at`: only what the journal knew after this entry counts; the rest is outlined.
+    `moment`: when that entry was written.
+    """
     place = _Place(found)
     height = HEAD + ROW * len(found.lanes)
     on = next((bar.lane for bar in found.bars if bar.address == chosen), -1)
-    bars = [_bar(bar, place, href, chosen=chosen, at=at) for bar in found.bars if not _is_wait(bar)]
-    waits = [_bar(bar, place, href, chosen=chosen, at=at) for bar in found.bars if _is_wait(bar)]
+    bars = [_bar(bar, place, href, chosen=chosen, at=at, moment=moment) for bar in found.bars if not _is_wait(bar)]
+    waits = [_bar(bar, place, href, chosen=chosen, at=at, moment=moment) for bar in found.bars if _is_wait(bar)]
     return Drawing(
         width=f"{max(found.width * 100, 100):.0f}%",
         height=height,
@@ -244,10 +246,11 @@ def _is_wait(bar: Bar) -> bool:
     return bar.kind in ("timer", "wait", "question")
 
 
-def _bar(bar: Bar, place: _Place, href: Callable[[Bar], str], *, chosen: str, at: int) -> Drawn:
+def _bar(bar: Bar, place: _Place, href: Callable[[Bar], str], *, chosen: str, at: int, moment: int) -> Drawn:
     x = place.at(bar.x)
     end = max(place.at(bar.x + bar.width), x + _NARROWEST)
-    later, then = bool(at) and bar.seq > at, bool(at) and bar.seq <= at < bar.last
+    later = bool(at) and bar.seq > at
+    then = bool(at) and not later and (at < bar.last or (bar.open_end and moment <= bar.end))
     css, height, text_css = _shape(bar, later=later, then=then)
     y = HEAD + ROW * bar.lane + (ROW - height) // 2
     doubtful = bar.outcome == lanes.IN_DOUBT and not later and not then

@@ -488,7 +488,7 @@ async def match(request: Request, seen: Looked, address: str) -> Decision | None
         kind=kinds.OF_NEED[need.kind_of(stop)],
         verb="Code changed",
         title=say("The code no longer matches the journal", " at " if stop.address else "", code(stop.address)),
-        lede=say(_first_line(stop.message)),
+        lede=say(_told(stop, seen.id)),
         action=_action(request, seen.id, "match"),
         seen=seen.seen,
         fixed=_match_fields(way, stop) if way else [],
@@ -523,6 +523,12 @@ def _match_choice(request: Request, ways: Sequence[Command], chosen: int) -> Sel
     return Select("way", "What is it?", options, str(chosen), request.here().partition("?")[0], keep)
 
 
+def _told(stop: Stop, run: str) -> str:
+    """Which run it is about stands above."""
+    told = _first_line(stop.message).removeprefix(f"run {run}").lstrip(":, ")
+    return told[:1].upper() + told[1:]
+
+
 def _first_line(message: str) -> str:
     return message.partition("\n")[0]
 
@@ -555,7 +561,7 @@ def _both_sides(seen: Looked, stop: Stop) -> list[Known]:
     rest = [
         Row(name, one)
         for name, one in facts.items()
-        if name not in ("recorded", "asked", "unasked") and len(one) < 2000
+        if name not in ("recorded", "asked", "unasked", "digest") and len(one) < 2000
     ]
     lines = [Row("also", one) for one in stop.message.split("\n")[1:] if one.strip()]
     return [Known("What does not match", [*rows, *rest, *lines])] if rows or rest or lines else []

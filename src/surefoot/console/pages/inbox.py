@@ -188,7 +188,12 @@ def _left(micros: int) -> str:
 
 
 def _age(micros: int) -> str:
-    return text.took(micros) if micros >= 1_000_000 else "now"
+    """In one unit: a list has no room for two."""
+    seconds = micros // 1_000_000
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s" if seconds > 0 else "now"
 
 
 def _more(item: Item, one: Open) -> str:

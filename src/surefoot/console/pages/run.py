@@ -99,7 +99,7 @@ async def show(request: Request) -> Page:
             name=looked.page.workflow or looked.id,
             chosen=address,
             at=at,
-            now=looked.now,
+            moment=_when(looked, at),
         ),
         "hidden": picture.hidden,
         "chosen": _chosen(request, shown, picture, address, at),

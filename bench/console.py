@@ -63,10 +63,12 @@ def main(many: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'runs.db'}"
         lay_to_sleep(url, many)
+        print(f"{many:,} runs", flush=True)
         counting.using(store=url).run("thousand", 1_000 - 3)
         counting.using(store=url).run("forty", 40_000 - 3)
         for number in range(20):
             ask(url, f"ask-{number}")
+        print("run by run", flush=True)
         console = Console(Options(store=url))
         with TestClient(console, base_url=BASE) as http:
             http.cookies.set("surefoot-4747", console.sessions.begin(Principal("bench", "admin")))
@@ -86,7 +88,8 @@ def report(http: TestClient) -> None:
     for name, (path, budget) in BUDGETS.items():
         taken, size, packed = measured(lambda path=path: http.get(path).raise_for_status().content)
         print(
-            f"{name:<30} {statistics.median(taken):>8.1f} {p95(taken):>8.1f} {budget:>8} {size / 1e3:>8.1f} {packed / 1e3:>8.1f}"
+            f"{name:<30} {statistics.median(taken):>8.1f} {p95(taken):>8.1f} {budget:>8} {size / 1e3:>8.1f} {packed / 1e3:>8.1f}",
+            flush=True,
         )
 
 

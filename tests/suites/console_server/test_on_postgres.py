@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.console.conftest import ann, browse, console, consoles, stopped  # noqa: F401 - fixtures
 from tests.console.test_console_api import *  # noqa: F403 - the same tests
 from tests.console.test_console_live import *  # noqa: F403
 from tests.console.test_console_words import *  # noqa: F403

@@ -12,7 +12,7 @@ import surefoot as sf
 from surefoot.console.plans import PLAN, Wanted
 from surefoot.console.principals import Principal
 from surefoot.engine.operate.decisions import Who
-from tests.console.conftest import Browser, consoles  # noqa: F401 - a fixture
+from tests.console.conftest import Browser
 
 pytestmark = pytest.mark.timeout(300)
 

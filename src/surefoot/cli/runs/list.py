@@ -8,7 +8,7 @@ import click
 
 from surefoot.cli import output, paint
 from surefoot.cli.options import Settings, pairs, verb
-from surefoot.console import reads
+from surefoot.console import listings
 from surefoot.core.need import KINDS
 from surefoot.core.state import STATUSES
 from surefoot.engine.process import config
@@ -53,5 +53,5 @@ def list_(
     paint.draw(listing.COLUMNS, [listing.row(one, now) for one, _ in found.runs], flexible=(4,))
 
 
-def look(store: str | None, query: RunQuery) -> reads.Listing:
-    return reads.runs(config.runtime(store, create=False), query)
+def look(store: str | None, query: RunQuery) -> listings.Listing:
+    return listings.runs(config.runtime(store, create=False), query)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Raw
 from starlette.responses import Response
 
-from surefoot.console import lists, reads, refusals
+from surefoot.console import listings, lists, reads, refusals
 from surefoot.console.context import Request
 from surefoot.core.entry import Kept
 from surefoot.core.seal import from_record
@@ -51,7 +51,7 @@ async def inbox(request: Request) -> Response:
 
 
 async def runs(request: Request) -> Response:
-    found = await request.look(reads.runs, lists.query(request.query, limit(request)))
+    found = await request.look(listings.runs, lists.query(request.query, limit(request)))
     return refusals.as_json(facts.runs(found.runs, following=found.following))
 
 

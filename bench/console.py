@@ -14,7 +14,6 @@ import resource
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
@@ -86,19 +85,19 @@ def ask(url: str, run: str) -> None:
 def report(http: TestClient) -> None:
     print(f"{'page':<30} {'p50 ms':>8} {'p95 ms':>8} {'budget':>8} {'KB':>8} {'KB gz':>8}")
     for name, (path, budget) in BUDGETS.items():
-        taken, size, packed = measured(lambda path=path: http.get(path).raise_for_status().content)
+        taken, size, packed = measured(http, path)
         print(
             f"{name:<30} {statistics.median(taken):>8.1f} {p95(taken):>8.1f} {budget:>8} {size / 1e3:>8.1f} {packed / 1e3:>8.1f}",
             flush=True,
         )
 
 
-def measured(ask: Callable[[], bytes]) -> tuple[list[float], int, int]:
-    content = ask()
+def measured(http: TestClient, path: str) -> tuple[list[float], int, int]:
+    content = http.get(path).raise_for_status().content
     taken = []
     for _ in range(TIMES):
         started = perf_counter()
-        content = ask()
+        content = http.get(path).content
         taken.append((perf_counter() - started) * 1e3)
     return taken, len(content), len(gzip.compress(content))
 

@@ -159,6 +159,7 @@ def _listening(host: str, port: int | None) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((host, one))
+            made.listen()  # Whoever gets the link may use it at once.
         except OSError as error:
             made.close()
             if one == tried[-1]:

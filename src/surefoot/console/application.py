@@ -33,7 +33,7 @@ from surefoot.console.sessions import Sessions, digest
 from surefoot.console.tokens import Tokens
 from surefoot.engine.process import config
 from surefoot.engine.process.runtime import Runtime
-from surefoot.errors import Damaged, SurefootError, UsageError
+from surefoot.errors import StoreUnavailable, SurefootError, UsageError
 from surefoot.store.open import backend_of, shown
 from surefoot.view import facts
 from surefoot.view.words import UNKNOWN_APP
@@ -176,15 +176,15 @@ class Console:
         return await self.rendered(request, Page("error.html", {"error": told["error"], "status": status}, status))
 
     def refused(self) -> SurefootError | None:
-        """Why the store cannot be opened, if it is refused: damaged, older than it once was, newer than this version.
+        """Why the store cannot be opened, if it is refused: damaged, not there, older than it once was, newer than this version.
         Blocking.
         """
         try:
             self.runtime()
-        except (Damaged, UsageError) as error:
-            return error
-        except SurefootError:
+        except StoreUnavailable:
             return None
+        except SurefootError as error:
+            return error
         return None
 
     async def shown_again(self, request: Request, path: str, query: bytes, refused: Refused) -> Response | None:

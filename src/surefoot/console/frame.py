@@ -13,7 +13,7 @@ from msgspec import Struct
 from surefoot.console import lists
 from surefoot.console.principals import Principal
 from surefoot.engine.process.runtime import Runtime
-from surefoot.errors import Damaged, Stopped, SurefootError, UsageError
+from surefoot.errors import Stopped, StoreUnavailable, SurefootError
 
 if TYPE_CHECKING:
     from surefoot.console.context import Request
@@ -75,7 +75,7 @@ def _look(request: Request) -> StoreSeen:
         )  # fmt: skip
     except SurefootError as error:
         why = error.summary if isinstance(error, Stopped) else str(error)
-        is_refused = isinstance(error, Damaged | UsageError)
+        is_refused = not isinstance(error, StoreUnavailable)
         return StoreSeen(verdict=why, is_refused=is_refused, is_away=not is_refused, now=time.time_ns() // 1000)
 
 

@@ -192,4 +192,4 @@ def practice(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    pass
+    make(Path(sys.argv[1]))

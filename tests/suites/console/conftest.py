@@ -30,6 +30,13 @@ FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontcon
 <match target="pattern"><test qual="all" name="family" compare="not_eq"><string>JetBrains Mono</string></test><test qual="all" name="family" compare="not_eq"><string>monospace</string></test><edit name="family" mode="append" binding="weak"><string>Inter</string></edit></match></fontconfig>"""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first test of a session makes a store with a dozen killed and restarted processes."""
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(600))
+
+
 def chromium(own: str) -> str:
     """`CHROMIUM`, the PATH, playwright's own. None of them is a failure: a console that no browser has shown is not tested."""
     found = [os.environ.get("CHROMIUM", ""), *(shutil.which(name) or "" for name in NAMES), own]

@@ -63,7 +63,7 @@ def keep(name: str, content: bytes) -> None:
         (PICTURES / name).write_bytes(content)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", STORIES)
 def test_a_picture_of(visit, shop, name):
     path, options = STORIES[name]
@@ -73,7 +73,7 @@ def test_a_picture_of(visit, shop, name):
     keep(f"{name}.png", small(page.screenshot()))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_a_picture_of_an_answer_that_is_refused_with_its_field(visit, shop):
     page = visit(shop).open("/?run=restock-assam")
 
@@ -85,7 +85,7 @@ def test_a_picture_of_an_answer_that_is_refused_with_its_field(visit, shop):
     keep("question-refused.png", small(page.screenshot()))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_a_picture_of_a_store_that_is_read_only_and_of_one_that_is_empty(visit, shop, tmp_path):
     with serving(shop.folder, "--read-only") as looked_at:
         page = visit(looked_at).open("/?run=deploy-v2.4")
@@ -98,7 +98,7 @@ def test_a_picture_of_a_store_that_is_read_only_and_of_one_that_is_empty(visit, 
         keep("inbox-empty.png", small(page.screenshot()))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_a_picture_of_a_refused_store(visit, shop, tmp_path):
     """An older copy is put in its place: what was recorded since is gone, and the console says so and nothing else."""
     console_stores.drive(tmp_path, ("nightly_brief", "brief-1", "2026-11-18"))
@@ -115,7 +115,7 @@ def test_a_picture_of_a_refused_store(visit, shop, tmp_path):
         keep("refused.png", small(page.screenshot()))
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_the_whole_story_moves(visit, tmp_path):
     """`kill -9`, the item appears, it is settled, the worker goes on: all of it by itself, on one screen that nobody reloads."""
     env = console_stores.environment(PACE="0.15", PYTHON_TARGET="3.12")

@@ -138,13 +138,15 @@ def test_nothing_is_born_from_what_runs_say(visit, hostile):
 
 
 def test_a_script_of_the_page_cannot_make_markup_of_text(visit, hostile):
-    page = visit(hostile).open("/runs")
+    window = visit(hostile)
+    page = window.open("/runs")
 
     said = page.evaluate(
         "() => { try { document.body.innerHTML = '<b>x</b>'; return 'made'; } catch (error) { return error.name; } }"
     )
 
     assert said == "TypeError"
+    assert "TrustedHTML" in window.noise.pop()
 
 
 def test_commands_on_the_page_give_the_id_back(visit, hostile):

@@ -525,7 +525,7 @@ def _match_choice(request: Request, ways: Sequence[Command], chosen: int) -> Sel
 
 def _told(stop: Stop, run: str) -> str:
     """Which run it is about stands above."""
-    told = _first_line(stop.message).removeprefix(f"run {run}").lstrip(":, ")
+    told = _first_line(stop.message).removeprefix(f"run {run}").lstrip(":, ").removeprefix("quarantined: ")
     return told[:1].upper() + told[1:]
 
 
@@ -579,10 +579,10 @@ async def release(request: Request, seen: Looked) -> Decision | None:
         kind=kinds.OF_NEED[need.QUARANTINED],
         verb="Quarantined",
         title=say("Try it again?"),
-        lede=say(_first_line(stop.message).removeprefix(f"run {seen.id}").lstrip(":, "), " No worker touches it until somebody says so."),
+        lede=say(_told(stop, seen.id)),
         action=_action(request, seen.id, "release"),
         seen=seen.seen,
-        known=[Known("What was under way when its processes died", list(_deaths(seen)))],
+        known=[Known("The processes that died with it", list(_deaths(seen)))],
         asks="What follows",
         ways=[Way("If you release it", [*follows.lines(plan), Line("warn", say("If it takes its process down again, it is quarantined again."))], icon="check")],
         note_like="More memory now",

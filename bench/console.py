@@ -27,6 +27,8 @@ from surefoot.console.principals import Principal
 
 BASE = "http://127.0.0.1:4747"
 TIMES = 20
+WAITING = 20
+"""How many of the runs ask a person."""
 BUDGETS = {
     "inbox": ("/", 30),
     "list": ("/runs", 30),
@@ -61,11 +63,11 @@ def main(many: int) -> None:
     os.environ.setdefault("SUREFOOT_TOKENS", "/nonexistent/tokens.json")
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'runs.db'}"
-        lay_to_sleep(url, many)
+        lay_to_sleep(url, many, models=1)
         print(f"{many:,} runs", flush=True)
-        counting.using(store=url).run("thousand", 1_000 - 3)
-        counting.using(store=url).run("forty", 40_000 - 3)
-        for number in range(20):
+        for run, entries in (("thousand", 1_000), ("forty", 40_000)):
+            counting.using(store=url).run(run, entries - 3)
+        for number in range(WAITING):
             ask(url, f"ask-{number}")
         print("run by run", flush=True)
         console = Console(Options(store=url))

@@ -26,7 +26,6 @@ SAME = [
     ("/api/v1/diff?a=r&b=d", ["runs", "diff", "r", "d"]),
     ("/api/v1/runs/nix", ["runs", "show", "nix"]),
     ("/api/v1/runs/r/calls/nix%231", ["runs", "show", "r", "nix#1"]),
-    ("/api/v1/runs?status=nix&limit=1", None),
 ]
 
 
@@ -42,10 +41,10 @@ def cli(capsys, ann):
     return run
 
 
-@pytest.mark.parametrize(("path", "words"), [one for one in SAME if one[1]], ids=lambda one: str(one)[:40])
-def test_an_answer_is_what_the_command_prints(ann, cli, path, words):
+def test_an_answer_is_what_the_command_prints(ann, cli):
     """Whoever has a script for the one has it for the other."""
-    assert ann.get(path).text == cli(*words)
+    for path, words in SAME:
+        assert ann.get(path).text == cli(*words), path
 
 
 def test_a_plan_is_what_the_command_prints(ann, cli):

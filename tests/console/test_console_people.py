@@ -63,9 +63,13 @@ def test_links_and_sessions_are_over_in_time():
     assert sessions.of(session) is None
 
 
-@pytest.mark.parametrize("token", ["", "x", "sft_", "é", "\x00", "a" * 10_000])
-def test_other_tokens_are_nobody(browse, token):
-    nobody = browse(None)
+def test_other_tokens_are_nobody(browse, monkeypatch):
+    monkeypatch.setattr("surefoot.console.signing.DELAY_SECONDS", 0.0)
+    for token in ("", "x", "sft_", "é", "\x00", "a" * 10_000):
+        require_nobody(browse(None), token)
+
+
+def require_nobody(nobody, token):
     nobody.http.cookies.set("surefoot-4747", token.encode("unicode_escape").decode())
     assert nobody.get("/api/v1/inbox").status_code == 401
     assert nobody.http.post("/sign-in", data={"token": token}, headers={"Origin": BASE}).status_code == 403

@@ -18,7 +18,8 @@ from surefoot.view import facts
 from surefoot.view import inbox as inboxes
 from surefoot.view.facts import Facts
 
-MOST_COUNTED = 1_000
+MOST_COUNTED = 100
+"""Of each kind. A number that large says: look at the inbox."""
 
 
 def inbox(runtime: Runtime, *, kinds: Sequence[str] = (), cursor: str = "", limit: int) -> inboxes.Page:

@@ -146,10 +146,10 @@ def test_the_whole_story_moves(visit, tmp_path):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        assert first.wait(timeout=90) == -signal.SIGKILL
+        assert first.wait(timeout=180) == -signal.SIGKILL
         second = subprocess.Popen(worker, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            page.locator(".item", has_text="Did pay happen?").wait_for(timeout=90_000)
+            page.locator(".item", has_text="Did pay happen?").wait_for(timeout=180_000)
             shoot("kill -9 in the middle of a payment. The item appears by itself.", 2600)
             page.locator(".item", has_text="Did pay happen?").click()
             page.get_by_label("It happened").wait_for()
@@ -163,7 +163,7 @@ def test_the_whole_story_moves(visit, tmp_path):
             page.wait_for_url("**recorded=*")
             shoot("It is on record, with a name. A worker takes the run up.", 2600)
             page.goto(f"{served.url}/runs/invoices-2026-11-18")
-            page.locator("#verdict", has_text="Done").wait_for(timeout=90_000)
+            page.locator("#verdict", has_text="Done").wait_for(timeout=180_000)
             shoot("It goes on where it was. Nothing was paid twice.", 4200)
         finally:
             second.terminate()

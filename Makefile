@@ -1,5 +1,6 @@
 # Everything sets itself up: Python 3.11 or newer, pip and make are enough. No root needed.
 #   make demo    see a run survive kill -9, in about a minute
+#   make console open the console on a store with everything that can wait for a person
 #   make quick   the tests for every save: no processes, no servers, a minute or so
 #   make test    every test but the long ones, under fifteen minutes on two cores
 #   make check   lint, format, types, layers, and `surefoot lint` on ourselves
@@ -17,7 +18,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 BUDGET ?= 30m
 
-.PHONY: proof-engines docs reference demo quick test check bench proof chaos suites clean compiled test-adapters newest
+.PHONY: proof-engines docs reference demo console quick test check bench proof chaos suites clean compiled test-adapters newest
 .DELETE_ON_ERROR:
 
 # The stamp is written last: an interrupted set-up is started again from nothing, not believed.
@@ -34,6 +35,14 @@ compiled: $(READY)
 
 demo: $(READY)
 	@$(BIN)/surefoot demo
+
+console: $(READY) build/console/runs.db
+	@cd build/console && PYTHONPATH=$(CURDIR) $(CURDIR)/$(BIN)/surefoot console --store sqlite:///runs.db --app tests.console_app
+
+build/console/runs.db: | $(READY)
+	@echo "making a store with everything in it (once; about a minute)"
+	@mkdir -p build
+	@$(BIN)/python -m tests.console_stores build/console
 
 quick: $(READY)
 	@$(BIN)/python -m pytest tests --ring quick -n 2 --dist loadfile

@@ -297,7 +297,7 @@ def idle(folder: Path, url: str, count: str = str(SLEEPERS), seconds: str = str(
     with ExitStack() as stack, psycopg.connect(url, autocommit=True) as db:
         workers = {}
         for name, store in (("postgres", url), ("sqlite", store_in(folder))):
-            _lay_to_sleep(store, int(count))
+            lay_to_sleep(store, int(count))
             workers[name] = stack.enter_context(_worker_command(store))
             short.using(store=store).start("awake").result(timeout=PATIENCE_SECONDS)
         pids = {name: [worker.pid] for name, worker in workers.items()} | {"server": _backends(db)}
@@ -337,10 +337,10 @@ def listing(folder: Path, url: str, count: str = str(LISTED), times: str = str(L
     surefoot = str(Path(sys.executable).with_name("surefoot"))
     commands = {"bare": [sys.executable, "-c", "pass"]}
     for name, store in (("postgres", url), ("sqlite", store_in(folder))):
-        _lay_to_sleep(store, int(count))
+        lay_to_sleep(store, int(count))
         commands[name] = [surefoot, "runs", "--store", store]
     few = store_in(folder / "few")
-    _lay_to_sleep(few, 0)
+    lay_to_sleep(few, 0)
     commands["few"] = [surefoot, "runs", "--store", few]
     wall: dict[str, list[float]] = {name: [] for name in commands}
     cpu: dict[str, list[float]] = {name: [] for name in commands}
@@ -359,18 +359,20 @@ def listing(folder: Path, url: str, count: str = str(LISTED), times: str = str(L
     return figures
 
 
-def _lay_to_sleep(url: str, count: int) -> None:
-    """A worker does it for two runs. The others are those two again, sealed under names of their own: that is quicker."""
+def lay_to_sleep(url: str, count: int, *, models: int = 2) -> None:
+    """A worker does it for two runs. The others are those two again, sealed under names of their own: that is quicker.
+    `models=1`: only the one that sleeps; the other waits for somebody.
+    """
     worker = sf.Worker(store=url, workflows=[asleep])
     for run, sleeps in (("sleeping", True), ("waiting", False)):
         asleep.using(store=url).start(run, sleeps)
     with worker:
         _wait(lambda: sum(worker.ended.values()) == 2)
     store = worker.runtime.store
-    models = [(store.read(one.run).records, one.row) for one in store.runs(RunQuery())]
+    laid = [(store.read(one.run).records, one.row) for one in store.runs(RunQuery())]
     for first in range(0, count, COPIED_AT_ONCE):
         numbers = range(first, min(first + COPIED_AT_ONCE, count))
-        if any(store.append([_copy(store.id, f"{n:06}", *models[n % 2]) for n in numbers])):
+        if any(store.append([_copy(store.id, f"{n:06}", *laid[-models:][n % models]) for n in numbers])):
             raise AssertionError("there is such a run already")
 
 

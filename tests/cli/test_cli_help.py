@@ -18,6 +18,7 @@ VERBS = {
     "answer",
     "approve",
     "backup",
+    "console",
     "copy",
     "crashtest",
     "demo",

@@ -124,9 +124,10 @@ def _interrupted(settings: Settings, run_id: str, signals: Signals) -> int:
 def _after_interrupt(settings: Settings, run_id: str, again: str) -> str:
     """The present state, read from the journal rather than assumed."""
     from surefoot.cli import operators
+    from surefoot.console import reads
 
     try:
-        state, driven = operators.look(operators.open_run(settings, run_id))
+        state, driven = reads.look(operators.open_run(settings, run_id))
     except NotFound:
         return f"stopped by you before anything was recorded: start it with: {again}"
     except SurefootError as error:

@@ -23,6 +23,7 @@ VERBS = {
     "run": ("surefoot.cli.run:run", "Start a run, or resume it, or print its recorded result."),
     "worker": ("surefoot.cli.worker:worker", "Drive the runs of a store until told to stop."),
     "inbox": ("surefoot.cli.inbox:inbox_", "What waits for a person, and what somebody should know."),
+    "console": ("surefoot.cli.console:console_", "A web page of the same, and an HTTP API."),
     "runs": ("surefoot.cli.runs.group:runs", "Look at runs, resume and cancel them."),
     "preflight": (
         "surefoot.cli.preflight:preflight",

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from surefoot.cli import output
 from surefoot.cli.options import Settings
+from surefoot.console import reads
 from surefoot.core.cure import APP, command
-from surefoot.core.state import ENDED, RunState
+from surefoot.core.state import ENDED
 from surefoot.view import facts, page, standing, text, words
 from surefoot.view.facts import Facts
 
@@ -17,16 +18,9 @@ if TYPE_CHECKING:
 
 
 def open_run(settings: Settings, run_id: str) -> Run:
-    from surefoot.engine.operate.handle import opened
+    from surefoot.engine.process import config
 
-    return opened(run_id, settings.store, keeps=True)
-
-
-def look(run: Run) -> tuple[RunState, bool]:
-    """The run, and whether a living process drives it, both at the same moment."""
-    from surefoot.engine.operate import run_list
-
-    return run_list.look(run.runtime, run.state)
+    return reads.open_run(config.runtime(settings.store, create=False), run_id)
 
 
 def where(settings: Settings) -> str:
@@ -44,9 +38,7 @@ def app_named(app: str | None = None) -> str:
 
 def page_of(settings: Settings, run: Run, app: str | None = None) -> page.Page:
     """The run for people, as it is now, with commands that name its store and its code."""
-    state, driven = look(run)
-    now = run.runtime.clock.now()
-    return page.page(state, driven=driven, now=now, where=where(settings), app=app_named(app), whole=run.whole)
+    return reads.page_of(run, where=where(settings), app=app_named(app))
 
 
 def resume_command(settings: Settings, run_id: str, app: str | None = None) -> str:
@@ -55,8 +47,7 @@ def resume_command(settings: Settings, run_id: str, app: str | None = None) -> s
 
 def after_failure(settings: Settings, run: Run) -> tuple[words.Help, ...]:
     """What helps a run that is recorded as failed; nothing for any other."""
-    how = standing.stands(run.state(), driven=False, now=run.runtime.clock.now())
-    return () if how.failure is None else standing.what_helps(run.id, how, where(settings))
+    return reads.after_failure(run, where(settings))
 
 
 def report(
@@ -65,7 +56,7 @@ def report(
     """What was recorded, what is still open, and the command that resumes."""
     from surefoot.engine.process import engines
 
-    state, driven = look(run)
+    state, driven = reads.look(run)
     now = run.runtime.clock.now()
     told = page.page(state, driven=driven, now=now, where=where(settings), app=app_named(app))
     is_over = state.status in ENDED or bool(state.stops)

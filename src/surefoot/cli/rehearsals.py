@@ -6,17 +6,10 @@ too long; another child goes on with the rest. What user code prints goes to sta
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from queue import Empty, SimpleQueue
-from typing import IO, Any, Final, Self
+from collections.abc import Callable, Iterator
+from queue import Empty
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -24,6 +17,7 @@ from msgspec.structs import asdict
 from surefoot.cli import findings
 from surefoot.cli.findings import Told
 from surefoot.cli.options import Settings
+from surefoot.console import child
 from surefoot.errors import SurefootError, UsageError
 from surefoot.view import facts, trouble
 from surefoot.view.facts import Facts
@@ -54,16 +48,16 @@ def rehearse(settings: Settings, apps: tuple[str, ...], show: Callable[[int, int
     answer, done = Rehearsed(), list[str]()
     while True:
         request = {"apps": apps, "store": settings.store, "without": done, "tells": TELLS_SECONDS}
-        with _Child(request) as child:
-            left = child.opened(answer)
+        with _Child(request) as rehearsing:
+            left = rehearsing.opened(answer)
             of = len(done) + len(left)
             for run in left:
                 show(len(done), of)
-                told = child.about(run)
+                told = rehearsing.about(run)
                 if told is not None:
                     answer.runs.append(told)
                 done.append(run)
-                if child.is_over:
+                if rehearsing.is_over:
                     break
             else:
                 return answer
@@ -72,60 +66,20 @@ def rehearse(settings: Settings, apps: tuple[str, ...], show: Callable[[int, int
 # --- the parent's side -----------------------------------------------------------------------------
 
 
-class _Child:
+class _Child(child.Child):
     """The process that has the user's code."""
 
     def __init__(self, request: dict[str, Any]) -> None:
-        warnings = [f"-W{option}" for option in sys.warnoptions]
-        self._process = subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, *warnings, "-m", "surefoot.cli.rehearsals"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
-        self._lines: SimpleQueue[bytes | None] = SimpleQueue()
+        super().__init__("surefoot.cli.rehearsals")
         self.is_over = False
         self._where = ""
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        with suppress(BrokenPipeError):
-            self._pipe(self._process.stdin).write(json.dumps(request).encode() + b"\n")
-            self._pipe(self._process.stdin).flush()
-
-    @staticmethod
-    def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-        if pipe is None:
-            raise AssertionError
-        return pipe
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End the child, with everything that the user's code has started in it."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self._reader.join()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(BrokenPipeError):
-                self._pipe(pipe).close()
-
-    def _read(self) -> None:
-        for line in self._pipe(self._process.stdout):
-            self._lines.put(line)
-        self._lines.put(None)
-
-    def _next(self, seconds: float | None) -> dict[str, Any] | None:
-        """The next message; None: the child has ended."""
-        line = self._lines.get(timeout=seconds)
-        return None if line is None else json.loads(line)
+        self.say(request)
 
     def opened(self, answer: Rehearsed) -> list[str]:
         """The runs that the child is about to rehearse."""
-        said = self._next(None)
+        said = self.next(None)
         if said is None:
-            told = (
-                f"the process that imports the code ended with exit code {self._process.wait()} before it could begin."
-            )
+            told = f"the process that imports the code ended with exit code {self.exit_code()} before it could begin."
             raise Refused([told], facts.error(UsageError(told), exit_code=UsageError.exit_code), UsageError.exit_code)
         if "refused" in said:
             raise Refused(said["refused"], said["facts"], said["exit_code"])
@@ -135,14 +89,14 @@ class _Child:
     def about(self, run: str) -> Told | None:
         end = time.monotonic() + HANGS_SECONDS
         try:
-            while (said := self._next(max(end - time.monotonic(), 0.0))) is not None and "slow" in said:
+            while (said := self.next(max(end - time.monotonic(), 0.0))) is not None and "slow" in said:
                 self._where = said["slow"]
         except Empty:
             self.is_over = True
             return findings.hanging(run, HANGS_SECONDS, self._where)
         if said is None:
             self.is_over = True
-            return findings.ended(run, self._process.wait())
+            return findings.ended(run, self.exit_code())
         return None if said["found"] is None else Told(**said["found"])
 
 
@@ -165,43 +119,13 @@ def _serve(say: Callable[[dict[str, Any]], None], request: dict[str, Any]) -> No
         say({"found": None if found is None else asdict(findings.told(found))})
 
 
-def _answers(stream: IO[str]) -> Callable[[dict[str, Any]], None]:
-    writing, me = threading.Lock(), os.getpid()
-
-    def say(what: dict[str, Any]) -> None:
-        if os.getpid() != me:
-            os._exit(0)  # The user's code has forked, and its child would go on like us.
-        with writing:
-            stream.write(json.dumps(what) + "\n")
-            stream.flush()
-
-    return say
-
-
-def _end_with(parent: IO[bytes]) -> None:
-    """End when the parent ends: no process waits for the answer, even if the user's code still runs."""
-    parent.read()
-    os._exit(1)
-
-
-def main() -> None:
-    """In the child: only this code writes to the pipe."""
-    asked = os.fdopen(os.dup(0), "rb")
-    say = _answers(os.fdopen(os.dup(1), "w"))
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
-    request = json.loads(asked.readline())
-    threading.Thread(target=_end_with, args=(asked,), daemon=True).start()
+def _answer(requests: Iterator[dict[str, Any]], say: Callable[[dict[str, Any]], None]) -> None:
     try:
-        _serve(say, request)
+        _serve(say, next(requests))
     except SurefootError as error:
         told = facts.error(error, exit_code=error.exit_code)
         say({"refused": trouble.lines(error), "facts": told, "exit_code": error.exit_code})
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)  # Threads that user code has left behind are not waited for.
 
 
 if __name__ == "__main__":
-    main()
+    child.serve(_answer)

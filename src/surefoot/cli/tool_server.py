@@ -23,7 +23,7 @@ from surefoot.cli.options import Settings
 from surefoot.cli.runs import list as listed
 from surefoot.core.visible import visible
 from surefoot.errors import SurefootError
-from surefoot.store.contract import RunQuery
+from surefoot.store.contract import ANY, RunQuery
 from surefoot.view import facts, trouble
 from surefoot.view.facts import Facts
 
@@ -52,8 +52,13 @@ def made(settings: Settings, app: str | None) -> MCPServer[Any]:
 
         For the next page, say the last run of this one in `before`.
         """
-        query = RunQuery(status, workflow, {}, _bounded(limit), listed.ANY if needs_a_person else None, None, before)
-        return await _told(lambda: facts.runs(listed.look(settings.store, query)))
+        query = RunQuery(status, workflow, {}, _bounded(limit), ANY if needs_a_person else None, None, before)
+
+        def read() -> Facts:
+            found = listed.look(settings.store, query)
+            return facts.runs(found.runs, following=found.following)
+
+        return await _told(read)
 
     @tool
     async def show_run(run: str, last_calls: int = 50) -> str:
@@ -76,8 +81,8 @@ def made(settings: Settings, app: str | None) -> MCPServer[Any]:
         """List the questions that runs ask people, or that one run does, with what a person is shown before answering."""
 
         def found() -> Facts:
-            query = RunQuery(need=listed.ANY, limit=_bounded(limit))
-            runs = [run] if run is not None else [one.run for one, _ in listed.look(settings.store, query)]
+            query = RunQuery(need=ANY, limit=_bounded(limit))
+            runs = [run] if run is not None else [one.run for one, _ in listed.look(settings.store, query).runs]
             return facts.questions(_page(settings, one, app) for one in runs)
 
         return await _told(found)

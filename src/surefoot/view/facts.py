@@ -24,8 +24,11 @@ from surefoot.view.standing import Reason
 from surefoot.view.words import Help, helps
 
 if TYPE_CHECKING:
+    from surefoot.console.jobs import Job
+    from surefoot.console.tokens import Token
     from surefoot.core.entry import Drift, Value
     from surefoot.core.history import Past
+    from surefoot.core.state import RunState
     from surefoot.engine.drive.fallback import Damage
     from surefoot.engine.operate.audit import Said
     from surefoot.engine.operate.comparison import Comparison
@@ -92,6 +95,16 @@ def error(found: BaseException, *, run: str = "", exit_code: int = 1, cures: Ite
     return told
 
 
+def turned_away(kind: str, message: str, *, run: str = "", exit_code: int = 1) -> Facts:
+    """Nothing failed: it was not allowed, or cannot be told."""
+    return Facts(type=kind, message=message, run=run, address="", cures=[], exit_code=exit_code)
+
+
+def passed_on(told: Mapping[str, Any]) -> Facts:
+    """An error as another process has told it."""
+    return Facts(told)
+
+
 def failure(what: Facts) -> Facts:
     """The whole answer of a command that ended with an error."""
     return Facts(error=what)
@@ -115,9 +128,9 @@ def _cures(cures: Iterable[Help]) -> list[dict[str, Any]]:
 # --- runs --------------------------------------------------------------------------------------------
 
 
-def runs(listed: Iterable[tuple[Listed, IndexRow | None]]) -> Facts:
-    """The list of runs."""
-    return Facts(runs=[_line(seen, row) for seen, row in listed])
+def runs(listed: Iterable[tuple[Listed, IndexRow | None]], *, following: str = "") -> Facts:
+    """The list of runs. `following`: the run behind which the next page begins; empty: this was the last."""
+    return Facts(runs=[_line(seen, row) for seen, row in listed], next=following)
 
 
 def _line(seen: Listed, row: IndexRow | None) -> Facts:
@@ -199,6 +212,31 @@ def call(seen: CallPage, entries: Iterable[JournalEntry]) -> Facts:
         question=_question(seen.asked),
         made=[_of(one, names, **_moments(one.start, one.end), until=_moment(one.until)) for one in seen.attempts],
         entries=[entry(one) for one in entries],
+    )
+
+
+def calls(run: Facts, after: int, limit: int) -> Facts:
+    """A window of the calls of a run (`run`), by number."""
+    found = run["calls"][after : after + limit]
+    more = after + len(found) < len(run["calls"])
+    return Facts(run=run["run"], calls=found, next=after + len(found) if more else None, head=run["head"])
+
+
+def entries(found: Iterable[JournalEntry], *, more: bool) -> Facts:
+    """Entries of a journal, in order; behind the last one of them there may be more."""
+    told = [entry(one) for one in found]
+    return Facts(entries=told, next=told[-1]["seq"] if more and told else None)
+
+
+def world(state: RunState) -> Facts:
+    """What a run expects of the world, part by part, and which call left it like that."""
+    parts = [Facts(part=part, hash=one.hash, by=one.by, seq=one.seq) for part, one in sorted(state.world.parts.items())]
+    return Facts(
+        run=state.run,
+        folder=state.world.folder,
+        witnesses=sorted(state.world.sights),
+        unwatched=sorted(state.world.unwatched),
+        parts=parts,
     )
 
 
@@ -296,6 +334,11 @@ def supposed(found: Supposed, seen: Page) -> Facts:
         ending=found.plan.ending,
     )
     return Facts(plan=plan(found.plan, seen, ()), supposed=told, seen=_of(found.seen, "seq seal"))
+
+
+def planned(plan: Mapping[str, Any], supposed: Mapping[str, Any] | None, seen: Mapping[str, Any] | None) -> Facts:
+    """A plan that another process has made."""
+    return Facts(plan=plan, supposed=supposed, seen=seen)
 
 
 def _doubts(doubts: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
@@ -520,6 +563,35 @@ def health(version: str, store: str, found: Iterable[Finding]) -> Facts:
     """Whether a place keeps the promises of a store."""
     told = [{"verdict": one.level, "what": one.what, "said": one.said, "do": one.do} for one in found]
     return Facts(surefoot=version, store=store, findings=told)
+
+
+def store(
+    url: str, runs: Mapping[str, int], durability: Mapping[str, str], *, anchor: str, position: int, now: int
+) -> Facts:
+    """What is known of a store without reading all of it. `anchor`: where it disagrees with its anchor; empty: nowhere."""
+    return Facts(
+        store=url, runs=dict(runs), durability=dict(durability), anchor=anchor, position=position, now=text.moment(now)
+    )
+
+
+def tokens(found: Iterable[Token]) -> Facts:
+    """Who has a token of the console. The tokens themselves are known to nobody."""
+    return Facts(tokens=[_token(one) for one in found])
+
+
+def _token(one: Token) -> Facts:
+    made, until = _moment(one.made * 1_000_000), _moment(one.until * 1_000_000)
+    return _of(one, "name may groups made until", made=made, until=until)
+
+
+def begun(job: str) -> Facts:
+    """Work that takes longer than an answer."""
+    return Facts(job=job)
+
+
+def job(one: Job) -> Facts:
+    ended = _moment(one.ended)
+    return _of(one, "id what by began ended exit_code result", began=text.moment(one.began), ended=ended)
 
 
 def inspection(seen: Inspected) -> Facts:

@@ -9,6 +9,7 @@ import click
 
 from surefoot.cli import operators, output, paint
 from surefoot.cli.options import Settings, told_app_option, verb
+from surefoot.console import reads
 from surefoot.view import facts, page, text
 from surefoot.view.page import CallLine, CallPage, Page
 from surefoot.view.standing import Asked
@@ -45,17 +46,8 @@ def show(settings: Settings, run_id: str, address: str | None, app: str | None) 
 
 
 def _show_call(settings: Settings, run: Run, address: str) -> None:
-    from surefoot.core.address import as_recorded
-
-    state, driven = operators.look(run)
-    wanted, now = as_recorded(address), run.runtime.clock.now()
-    seen = page.call_page(state, wanted, run.story(), driven=driven, now=now, whole=run.whole)
-    if seen is None:
-        from surefoot.engine.operate import forks
-
-        raise forks.unknown_call(run.id, wanted, list(state.calls))
-    entries = [entry for entry in run.entries() if entry.seq in seen.seqs]
-    output.answer(settings, facts.call(seen, entries), *_call_lines(seen, now))
+    seen, told = reads.call_of(run, address)
+    output.answer(settings, told, *_call_lines(seen, run.runtime.clock.now()))
 
 
 def _call_lines(seen: CallPage, now: int) -> list[str]:

@@ -10,6 +10,7 @@ import click
 
 from surefoot.cli import operators, output, paint
 from surefoot.cli.options import Settings, told_app_option, verb
+from surefoot.console import reads
 from surefoot.core.state import ENDED
 from surefoot.view import facts, text, timeline
 
@@ -63,12 +64,12 @@ def _follow(run: Run, seq: int, show: Any, *, wait: bool) -> bool:
     pause, nap = threading.Event(), PAUSE_SECONDS
     before = -1
     store = run.runtime.store
-    state, driven = operators.look(run)
+    state, driven = reads.look(run)
     while True:
         changes, started = store.changes(), time.monotonic()
         if changes != before:
             before = changes
-            state, driven = operators.look(run)  # Before reading: entries written until its release are read below.
+            state, driven = reads.look(run)  # Before reading: entries written until its release are read below.
             for entry in run.entries():
                 if entry.seq > seq:
                     seq = entry.seq

@@ -78,6 +78,11 @@ def _known_after(cursor: str) -> str | None:
         raise UsageError(f"cursor={cursor[:80]!r} is none that was handed out") from None
 
 
+def cut_off(runtime: Runtime) -> Iterator[Open]:
+    """The runs whose process is gone."""
+    return (_read(runtime, gone.run, gone, "") for gone in _cut_off(runtime))
+
+
 # --- what has to be decided --------------------------------------------------------------------------
 
 

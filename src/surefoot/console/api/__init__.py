@@ -1,0 +1,1 @@
+"""The HTTP API: `table.py` has its routes, `shapes.py` what they answer."""

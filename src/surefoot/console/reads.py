@@ -1,0 +1,61 @@
+"""What is shown of one run: read from a store, and put into the words and objects of `view`. Nothing here writes.
+
+The command line and the HTTP API give the same objects because both take them from here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from surefoot.console.listings import Listing, runs
+from surefoot.core.address import as_recorded
+from surefoot.core.state import RunState
+from surefoot.engine.operate import run_list
+from surefoot.engine.process.runtime import Runtime
+from surefoot.view import facts, page, standing, words
+from surefoot.view.facts import Facts
+
+if TYPE_CHECKING:
+    from surefoot.engine.operate.handle import Run
+
+__all__ = ["Listing", "after_failure", "call_of", "look", "open_run", "page_of", "runs"]
+
+
+def open_run(runtime: Runtime, run_id: str) -> Run:
+    """A handle that reads the journal once, and after that only what is new."""
+    from surefoot.engine.declare.plan import check_id
+    from surefoot.engine.operate.handle import Run
+
+    check_id(run_id)
+    run = Run(runtime, run_id, keeps=True)
+    run.state()
+    return run
+
+
+def look(run: Run) -> tuple[RunState, bool]:
+    """The run, and whether a living process drives it, both at the same moment."""
+    return run_list.look(run.runtime, run.state)
+
+
+def page_of(run: Run, *, where: str, app: str = words.UNKNOWN_APP) -> page.Page:
+    """The run for people, as it is now, with commands that name its store and its code."""
+    state, driven = look(run)
+    return page.page(state, driven=driven, now=run.runtime.clock.now(), where=where, app=app, whole=run.whole)
+
+
+def call_of(run: Run, address: str) -> tuple[page.CallPage, Facts]:
+    """One call, whole: its page, and the object for programs. `UsageError`, if there is none of that name."""
+    state, driven = look(run)
+    wanted, now = as_recorded(address), run.runtime.clock.now()
+    seen = page.call_page(state, wanted, run.story(), driven=driven, now=now, whole=run.whole)
+    if seen is None:
+        from surefoot.engine.operate import forks
+
+        raise forks.unknown_call(run.id, wanted, list(state.calls))
+    return seen, facts.call(seen, [entry for entry in run.entries() if entry.seq in seen.seqs])
+
+
+def after_failure(run: Run, where: str) -> tuple[words.Help, ...]:
+    """What helps a run that is recorded as failed; nothing for any other."""
+    how = standing.stands(run.state(), driven=False, now=run.runtime.clock.now())
+    return () if how.failure is None else standing.what_helps(run.id, how, where)

@@ -256,6 +256,7 @@ def test_evicting_server_never_makes_a_run_unknown(tmp_path):
 
 
 @pytest.mark.proof
+@pytest.mark.timeout(1800)
 def test_a_hundred_evicting_servers_never_make_a_run_unknown(tmp_path):
     found: Counter[str] = Counter()
     for seed in range(100):
@@ -388,6 +389,7 @@ def test_log_that_is_cut_anywhere_is_complete_or_refused(tmp_path):
 
 
 @pytest.mark.proof
+@pytest.mark.timeout(1800)
 def test_log_that_is_cut_in_60_places(tmp_path):
     found = cut_logs(tmp_path, count=60)
 

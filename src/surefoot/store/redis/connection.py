@@ -91,7 +91,8 @@ class Connection:
         self._closed = False
         self._owner = self._connected(seconds)
         self._socket = self._owner._sock
-        self._socket.settimeout(silence)
+        self._limit = 0.0
+        self._wait_at_most(silence)
 
     def _connected(self, seconds: float) -> Any:
         kinds, errors, address = driver("redis.connection"), driver("redis.exceptions"), self._address
@@ -125,7 +126,7 @@ class Connection:
         if self._closed:
             raise Lost("the connection was closed")
         try:
-            self._socket.settimeout(silence or self._silence)
+            self._wait_at_most(silence or self._silence)
             self._socket.sendall(b"".join(map(_packed, commands)))
             return [self._reply() for _ in commands]
         except TimeoutError:
@@ -137,6 +138,11 @@ class Connection:
         except BaseException:
             self.close()  # in the middle of an exchange: the next request must not read this one's answer
             raise
+
+    def _wait_at_most(self, seconds: float) -> None:
+        if seconds != self._limit:  # setting it costs a system call
+            self._socket.settimeout(seconds)
+            self._limit = seconds
 
     def ask_one(self, *words: bytes, silence: float = 0) -> Reply:
         """The answer to one command; raises its refusal."""
@@ -176,7 +182,7 @@ class Connection:
         poll, found = select.poll(), False
         poll.register(self._socket, select.POLLIN)
         while self._buffer or poll.poll(0):
-            self._socket.settimeout(self._silence)
+            self._wait_at_most(self._silence)
             self._reply()
             found = True
         return found

@@ -29,6 +29,8 @@ class RunLoop:
 
     def __init__(self) -> None:
         self._rings = 0
+        self._cancels = False
+        """A request to cancel was written down since the drive began: it may have come too late for that drive."""
         self._shown: dict[str, str] = {}
         self._noted: Any = None
 
@@ -51,13 +53,13 @@ class RunLoop:
     async def run(self, args: Sequence[RawValue]) -> Any:
         order = _order(args)
         while True:
-            heard = self._rings
+            heard, self._cancels = self._rings, False
             stand = await self._driven(order)
             order["first"] = False
             self._show(stand)
             if stand["ended"] and self._rings == heard:  # Else somebody has rewound it meanwhile.
                 return _end(stand)
-            if self._rings == heard:
+            if self._rings == heard and not self._cancels:
                 await self._wait(heard, stand["wait"])
             if workflow.info().get_current_history_length() > names.MOST_EVENTS or self._rings > names.MOST_RINGS:
                 await workflow.wait_condition(workflow.all_handlers_finished)
@@ -90,6 +92,7 @@ class RunLoop:
             await asyncio.sleep(0)
         if drive is None or not drive.done():
             await self._brief(names.CANCEL, {"run": workflow.info().workflow_id})
+            self._cancels = True
 
     async def _brief(self, activity: str, order: dict[str, Any]) -> Any:
         return await workflow.execute_activity(

@@ -13,6 +13,15 @@ from msgspec import Struct
 
 from surefoot.engine.process import engines
 from surefoot.store.open import close_all
+from tests import working
+
+WAIT_SECONDS = 100.0
+"""A bound for what hangs, on a machine that has other things to do."""
+
+
+def wait_until(holds: Callable[[], object], seconds: float = WAIT_SECONDS) -> None:
+    working.wait_until(holds, seconds)
+
 
 ENGINES = ("embedded on SQLite", "embedded on PostgreSQL", "Temporal")
 

@@ -6,18 +6,17 @@ from collections import Counter
 
 import flows
 import pytest
-from stage import Place, at
+from stage import Place, at, wait_until
 from test_temporal import Crew, made
 
 import surefoot as sf
 from surefoot.temporal import cell_of
 from surefoot.temporal.cells import chosen
-from tests.working import wait_until
 
 RUNS = [f"run-{n}" for n in range(12)]
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(300)
 def test_each_run_is_driven_in_its_cell_with_its_children(cluster, database, ledger, tmp_path, monkeypatch):
     """One client starts runs in both; each worker has one database, and sees no run of the other."""
     stores = {"north": database.database(), "south": database.database()}
@@ -34,7 +33,7 @@ def test_each_run_is_driven_in_its_cell_with_its_children(cluster, database, led
                 crew.start()
             for run in RUNS:
                 here = sf.get_run(run, store=cell_of(run).store)
-                wait_until(lambda here=here: here.status == "waiting", 120)
+                wait_until(lambda here=here: here.status == "waiting")
                 here.answer("approve#1", True)
             for run in RUNS:
                 assert "ch_5" == sf.get_run(run, store=cell_of(run).store).result("120s")

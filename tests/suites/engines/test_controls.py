@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import flows
 import pytest
-from stage import Place
+from stage import Place, wait_until
 from test_temporal import Crew, made, open_gate
 
 import surefoot as sf
-from tests.working import ended, wait_until
+from tests.working import ended
 
 
 @pytest.fixture
@@ -24,24 +24,24 @@ def crew(temporal: Place, tmp_path) -> Iterator[Crew]:
     made_here.close()
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("ignores", [False, True], ids=["lease honoured", "lease ignored"])
 def test_two_drives_of_one_run_meet_in_the_store(temporal, cluster, crew, ledger, ignores):
     """The workflow is reset while its run is driven. The second drive waits for the lease; one that did not would be told
     apart by the stop."""
     crew.start("--concurrency", "1")
     flows.cut.start("asks", "asks", 5)
-    wait_until(lambda: made(ledger, "asks", "charge"), 120)
+    wait_until(lambda: made(ledger, "asks", "charge"))
     crew.start(**({"LEASE_IGNORED": "1"} if ignores else {}))
     cluster.run("workflow", "reset", "-n", temporal.namespace, "-w", "asks", "--event-id", "5", "--reason", "to see")
     if ignores:
-        wait_until(lambda: sf.get_run("asks").status == "stopped", 120)
+        wait_until(lambda: sf.get_run("asks").status == "stopped")
         open_gate(ledger, "never")
     else:
-        wait_until(lambda: attempts(cluster, temporal) > 2, 120)
+        wait_until(lambda: attempts(cluster, temporal) > 2)
         assert "running" == sf.get_run("asks").status
         open_gate(ledger, "never")
-        wait_until(ended("asks"), 120)
+        wait_until(ended("asks"))
         assert "ch_5 6" == sf.get_run("asks").result()
     assert 1 == made(ledger, "asks")["charge 5"]
     sf.get_run("asks").verify()
@@ -52,17 +52,17 @@ def attempts(cluster, temporal: Place) -> int:
     return max((int(one.get("attempt", 1)) for one in pending), default=0)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("cached", [False, True], ids=["no cache", "cache"])
 def test_nobody_waits_for_what_a_dead_worker_had_cached(temporal, cluster, crew, ledger, cached):
     """With a cache, Temporal offers the next task to the dead worker alone, until that has timed out."""
     first = crew.start(**({"CACHED": "1"} if cached else {}))
     flows.approved.start("waits", 5)
-    wait_until(lambda: sf.get_run("waits").status == "waiting", 120)
-    wait_until(lambda: "MODIFIED" in cluster.events(temporal.namespace, "waits")[-1], 60)
+    wait_until(lambda: sf.get_run("waits").status == "waiting")
+    wait_until(lambda: "MODIFIED" in cluster.events(temporal.namespace, "waits")[-1])
     first.kill()
     first.wait()
     crew.start()
     sf.get_run("waits").answer("approve#1", True)
-    wait_until(ended("waits"), 120)
+    wait_until(ended("waits"))
     assert cached == ("WORKFLOW_TASK_TIMED_OUT" in cluster.events(temporal.namespace, "waits"))

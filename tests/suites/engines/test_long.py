@@ -30,13 +30,16 @@ from tests.working import ended, wait_until
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(36_000)]
 REPORT = Path(__file__).parents[3] / "build" / "engines.json"
 LEASE_SECONDS = 2.0
-KILLS_A_ROUND = 40
-RUNS_AT_ONCE = 40
-QUESTIONS = 25
 
 
 def count(name: str, default: int) -> int:
     return int(os.environ.get(name, default))
+
+
+KILLS_A_ROUND = count("KILLS_A_ROUND", 40)
+ORDERS_A_ROUND = count("ORDERS_A_ROUND", 100)
+RUNS_AT_ONCE = count("RUNS_AT_ONCE", 40)
+QUESTIONS = count("QUESTIONS", 25)
 
 
 def seen() -> dict[str, Any]:
@@ -91,9 +94,12 @@ def test_random_kills_of_workers_server_and_database(cluster, request, tmp_path,
         with at(where), fleet_on(folder, where.store, pace=0.2, lease=LEASE_SECONDS) as fleet:
             chaos = Chaos(fleet, seed=number, lease=LEASE_SECONDS)
             away = partial(kill_cluster, cluster, chaos)
-            others = [(8.0, away), (16.0, partial(chaos.restart, database)), (26.0, away)]
+            others = [
+                (KILLS_A_ROUND * part, blow)
+                for part, blow in ((0.2, away), (0.4, partial(chaos.restart, database)), (0.7, away))
+            ]
             blows = chaos.schedule(KILLS_A_ROUND * 1.0, chaos.kill, 1.0, *others)
-            orders = Orders(100, seed=number, naps=(0.5, 6.0))
+            orders = Orders(ORDERS_A_ROUND, seed=number, naps=(0.5, 6.0))
             told = work_through(fleet, chaos, orders, blows, workers=[where.store] * 3, seconds=1800)
         kills = sum(chaos.counts[what] for what in ("kills", "restarts", "cluster killed"))
         so_far = {

@@ -10,9 +10,10 @@ from typing import Any
 
 import flows
 import pytest
-from stage import Place
+from stage import Place, wait_until
 from temporalio import activity
-from temporalio.client import Client, WorkflowHistory
+from temporalio.client import Client, WorkflowFailureError, WorkflowHistory
+from temporalio.exceptions import is_cancelled_exception
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, Worker
 
 import surefoot as sf
@@ -20,10 +21,10 @@ from surefoot.engine.process import engines
 from surefoot.engine.worker.stand import Stand
 from surefoot.temporal import bell, names, workflow
 from surefoot.temporal.pages import shown
-from tests.working import ended, wait_until
+from tests.working import ended
 
 HISTORIES = sorted(Path(__file__).parent.glob("histories/*.json"))
-HEARD = "if self._rings == heard:"
+HEARD = "if self._rings == heard and not self._cancels:"
 
 
 def forgetful() -> Any:
@@ -51,7 +52,7 @@ class Pretence:
         return shown(Stand(order["run"], status), engines.opened(), attributes=False)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("loop", "hears"), [(workflow.RunLoop, True), (forgetful(), False)], ids=["ours", "forgetful"])
 def test_a_ring_during_a_drive_is_not_lost(temporal, cluster, loop, hears):
     """The answer comes when the drive is about to end. Without the counter in the loop the run would wait for ever."""
@@ -79,6 +80,52 @@ def test_a_ring_during_a_drive_is_not_lost(temporal, cluster, loop, hears):
     assert 2 == asyncio.run(told())
 
 
+class Late:
+    """A request to cancel is written down when the first drive has looked already, and before it ends."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.drives = 0
+        self.written = asyncio.Event()
+
+    @activity.defn(name=names.DRIVE)
+    async def drive(self, order: dict[str, Any]) -> dict[str, Any]:
+        self.drives += 1
+        if self.drives == 1:
+            await self.client.get_workflow_handle(order["run"]).cancel()
+            await self.written.wait()
+        return shown(
+            Stand(order["run"], "waiting" if self.drives == 1 else "cancelled"), engines.opened(), attributes=False
+        )
+
+    @activity.defn(name=names.CANCEL)
+    async def cancel(self, order: dict[str, Any]) -> None:
+        self.written.set()
+
+
+@pytest.mark.timeout(300)
+def test_a_request_to_cancel_that_a_drive_is_too_late_for_is_not_lost(temporal, cluster):
+    """The drive would say that the run waits for an answer, and the run would wait for one although it is cancelled."""
+
+    async def told() -> tuple[int, bool]:
+        client = await Client.connect(cluster.address, namespace=temporal.namespace)
+        late = Late(client)
+        async with (
+            Worker(client, task_queue=names.brief_queue("surefoot"), activities=[late.cancel]),
+            Worker(
+                client, task_queue="surefoot", workflows=[workflow.RunLoop], activities=[late.drive],
+                max_cached_workflows=0, max_concurrent_workflow_task_polls=1,
+                workflow_runner=UnsandboxedWorkflowRunner(),
+            ),
+        ):  # fmt: skip
+            await bell.begin(client, bell.Rung("run", "flow", "surefoot"))
+            with pytest.raises(WorkflowFailureError) as ended:
+                await client.get_workflow_handle("run").result()
+            return late.drives, is_cancelled_exception(ended.value.cause)
+
+    assert (2, True) == asyncio.run(told())
+
+
 async def stands_still(client: Client) -> bool:
     """The first drive is over, and the workflow task that came of it."""
     events = [event async for event in client.get_workflow_handle("run").fetch_history_events()]
@@ -101,7 +148,7 @@ def test_there_are_kept_histories():
     assert len(HISTORIES) >= 4
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_without_bell_and_sweep_a_run_is_not_driven(temporal, cluster, ledger):
     """The control of the stories: they would notice an engine that drives by luck."""
     with sf.Worker():

@@ -14,7 +14,7 @@ def test_bucket_that_keeps_conditions_passes_the_probe(bucket):
 
 
 def test_conditions_are_kept_by_both_for_one_request_after_the_other(either):
-    assert Bucket(place(either))._probe_one("one") == []
+    assert Bucket(place(either))._probe_one("probe/one") == []
 
 
 def test_bucket_that_ignores_conditions_is_refused(rclone):

@@ -10,10 +10,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Final
 
 from surefoot.core.generation import Saved, Seen, Shelved
-from surefoot.errors import JournalCorrupt, StoreUnavailable
+from surefoot.errors import StoreUnavailable
 from surefoot.store.bucket import Bucket, place
 from surefoot.store.generation_files import file_name
 from surefoot.store.generation_pages import (
@@ -25,7 +26,6 @@ from surefoot.store.generation_pages import (
     Prepared,
     check_blob,
     inflated,
-    not_read_back,
 )
 
 _FOUNDED: Final = b"founded\n"
@@ -87,13 +87,15 @@ class BucketShelf:
 
     def _page(self, number: int) -> bytes:
         """As the note names it. `FileNotFoundError`: it is gone."""
-        known = self._raw.get(number)
-        if known is not None:
-            return known
-        held = self._bucket.get(self._generation(number, self._note[number]))
+        if number not in self._raw:
+            self._raw[number] = self._written(self._note[number], number)
+        return self._raw[number]
+
+    def _written(self, seal: str, number: int) -> bytes:
+        """What was just written, as it is there now."""
+        held = self._bucket.get(self._generation(number, seal))
         if held is None:
             raise FileNotFoundError(number)
-        self._raw[number] = held.data
         return held.data
 
     def check(self, seen: Seen) -> None:
@@ -116,10 +118,7 @@ class BucketShelf:
                 return state
         except Bad as error:
             why = str(error)
-        raise JournalCorrupt(
-            f"checkpoint {self._name}: the state of generation {seen.number} in {self.where} is damaged: {why}.",
-            facts={"why": why},
-        )
+        raise self._pages.lost_state(seen, self.where, why)
 
     def adopted_since(self, found: Shelved | None) -> bool:
         """Always false: a bucket is no store that could be adopted."""
@@ -139,7 +138,7 @@ class BucketShelf:
         if prepared.blob is not None:
             self._put(self._blob(prepared.blob), zlib.compress(prepared.state))
         self._put(self._generation(number, seal), prepared.page)
-        self._read_back(prepared, seal)
+        self._pages.require_same(prepared, partial(self._written, seal), self.state)
         named = {one.number: one.source[1] for one in prepared.kept} | {number: seal}
         told = self._bucket.replace(self._key("newest"), self._pages.note(named), tag)
         if not told:
@@ -165,23 +164,6 @@ class BucketShelf:
         held = self._bucket.get(key)
         if held is not None and held.data != data and not self._bucket.replace(key, data, held.tag):
             raise StoreUnavailable(f"{self._bucket.place.url(key)}: somebody writes to it. Save again.")
-
-    def _read_back(self, prepared: Prepared, seal: str) -> None:
-        def read(number: int) -> bytes:
-            held = self._bucket.get(self._generation(number, seal))
-            if held is None:
-                raise FileNotFoundError(number)
-            return held.data
-
-        one = self._pages.judge(prepared.number, {}, set(), read)
-        why = one.why
-        if not why:
-            try:
-                why = "" if self.state(one) == prepared.state else "other bytes came back"
-            except JournalCorrupt as error:
-                why = error.summary
-        if why:
-            raise not_read_back(self._name, prepared.number, self.where, why, subject="it ")
 
     def _clear(self, before: dict[int, str]) -> None:
         """Delete what the note names no more. Left over after a failure, it does not count and harms nobody."""

@@ -26,7 +26,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from surefoot.core.generation import Saved, Seen, Shelved
-from surefoot.errors import JournalCorrupt, StoreFull, StoreUnavailable, UsageError
+from surefoot.errors import StoreFull, StoreUnavailable, UsageError
 from surefoot.store import disk
 from surefoot.store.generation_pages import (
     HASH,
@@ -39,7 +39,6 @@ from surefoot.store.generation_pages import (
     Prepared,
     check_blob,
     inflated,
-    not_read_back,
 )
 
 _GENERATION: Final = re.compile(r"([1-9][0-9]{0,17})\.json", re.ASCII)
@@ -210,10 +209,7 @@ class FileShelf:
                     return inflated(_blob_body(folder, page.blob), page.blob)
             except Bad as error:
                 why = str(error)
-        raise JournalCorrupt(
-            f"checkpoint {self._name}: the state of generation {seen.number} in {_BLOBS}/ is damaged: {why}.",
-            facts={"why": why},
-        )
+        raise self._pages.lost_state(seen, f"{_BLOBS}/", why)
 
     def adopted_since(self, found: Shelved | None) -> bool:
         """Always false: files are in no store that could be adopted."""
@@ -233,7 +229,7 @@ class FileShelf:
             if prepared.blob is not None:
                 self._put_blob(folder, prepared.blob, prepared.state)
             _put_file(f"{prepared.number}.json", prepared.page, folder)
-            self._read_back(folder, prepared)
+            self._pages.require_same(prepared, partial(_read_page, folder), self.state)
             kept = {one.number: one.source[1] for one in prepared.kept} | {prepared.number: prepared.mark.decode()}
             _put_file(_NOTE, self._pages.note(kept), folder)
             self._clear(folder, prepared, kept)
@@ -246,17 +242,6 @@ class FileShelf:
                 return
         with _subfolder(_BLOBS, folder) as blobs:
             _put_file(blob.sha256, zlib.compress(state), blobs)
-
-    def _read_back(self, folder: int, prepared: Prepared) -> None:
-        one = self._pages.judge(prepared.number, {}, set(), partial(_read_page, folder))
-        why = one.why
-        if not why:
-            try:
-                why = "" if self.state(one) == prepared.state else "other bytes came back"
-            except JournalCorrupt as error:
-                why = error.summary
-        if why:
-            raise not_read_back(self._name, prepared.number, self.where, why, subject="it ")
 
     def _clear(self, folder: int, prepared: Prepared, kept: dict[int, str]) -> None:
         """Delete the generations that may be deleted, and move the damaged ones away."""

@@ -19,7 +19,7 @@ import msgspec
 from surefoot.core.cure import NEWER_VERSION, Cure, command
 from surefoot.core.forms import MAX_BYTES
 from surefoot.core.generation import Saved, Seen, Shelved, Watch
-from surefoot.errors import CodecMissing, CorruptCheckpoint, Stopped, StoreUnavailable, UsageError
+from surefoot.errors import CodecMissing, CorruptCheckpoint, JournalCorrupt, Stopped, StoreUnavailable, UsageError
 from surefoot.store.failure import newer_format
 
 FORMAT: Final = 1
@@ -180,6 +180,27 @@ class Pages:
             raise Bad("it is no generation of a checkpoint")
         if int(found[1]) > FORMAT:
             raise newer_format(f"checkpoint {self._name}: generation {number}", int(found[1]), FORMAT)
+
+    # --- what came back ------------------------------------------------------------------------------------
+
+    def lost_state(self, seen: Seen, place: str, why: str) -> JournalCorrupt:
+        """The error for a sound page whose large state cannot be read."""
+        return JournalCorrupt(
+            f"checkpoint {self._name}: the state of generation {seen.number} in {place} is damaged: {why}.",
+            facts={"why": why},
+        )
+
+    def require_same(self, prepared: Prepared, read: Read, state: Callable[[Seen], bytes]) -> None:
+        """`CorruptCheckpoint`, unless what was just written is read back whole."""
+        one = self.judge(prepared.number, {}, set(), read)
+        why = one.why
+        if not why:
+            try:
+                why = "" if state(one) == prepared.state else "other bytes came back"
+            except JournalCorrupt as error:
+                why = error.summary
+        if why:
+            raise not_read_back(self._name, prepared.number, self._where, why, subject="it ")
 
     # --- making -------------------------------------------------------------------------------------------
 

@@ -43,8 +43,18 @@ def rclone(tmp_path_factory):
         yield url
 
 
-@pytest.fixture(params=["moto", "seaweed"])
-def bucket(request):
-    """The URL of an empty prefix of a bucket."""
-    url = request.getfixturevalue(request.param)
+def emptied(url):
+    """An empty prefix of that bucket."""
     return url.replace("/shop?", f"/shop{next(_numbers)}?")
+
+
+@pytest.fixture
+def bucket(seaweed):
+    """The URL of an empty prefix of a bucket that keeps conditions."""
+    return emptied(seaweed)
+
+
+@pytest.fixture(params=["moto", "seaweed"])
+def either(request):
+    """For one request after the other. moto compares and writes in two steps: of writers at once, several may win."""
+    return emptied(request.getfixturevalue(request.param))

@@ -13,14 +13,18 @@ def test_bucket_that_keeps_conditions_passes_the_probe(bucket):
     assert Bucket(place(bucket)).probe() == []
 
 
+def test_conditions_are_kept_by_both_for_one_request_after_the_other(either):
+    assert Bucket(place(either))._probe_one("probe/one") == []
+
+
 def test_bucket_that_ignores_conditions_is_refused(rclone):
     """Two writers would both be told that they won."""
     with pytest.raises(sf.StoreNotDurable, match=r"If-None-Match is ignored.*If-Match is ignored"):
         open_bucket(rclone)
 
 
-def test_object_is_created_once_and_replaced_under_its_tag(bucket):
-    one = Bucket(place(bucket))
+def test_object_is_created_once_and_replaced_under_its_tag(either):
+    one = Bucket(place(either))
 
     assert one.create("a/1", b"x")
     assert not one.create("a/1", b"y")
@@ -35,7 +39,7 @@ def test_object_is_created_once_and_replaced_under_its_tag(bucket):
     assert one.names() == []
 
 
-def test_bucket_that_does_not_answer_is_not_empty(bucket):
+def test_bucket_that_does_not_answer_is_not_empty():
     """ "It cannot be asked" is never "there is nothing"."""
     nowhere = "s3://journal/x?endpoint=http://127.0.0.1:9"
 
@@ -44,9 +48,9 @@ def test_bucket_that_does_not_answer_is_not_empty(bucket):
             ask(Bucket(place(nowhere)))
 
 
-def test_lost_answer_is_settled_by_looking(bucket, monkeypatch):
+def test_lost_answer_is_settled_by_looking(either, monkeypatch):
     """The object was written, and the connection broke before the answer came."""
-    one = Bucket(place(bucket))
+    one = Bucket(place(either))
 
     class Cut:
         def __init__(self, store):

@@ -9,8 +9,7 @@ from surefoot.cli import output
 from surefoot.cli.options import Settings
 from surefoot.console import reads
 from surefoot.core.cure import APP, command
-from surefoot.core.state import ENDED
-from surefoot.view import facts, page, text, words
+from surefoot.view import page, text, words
 from surefoot.view.facts import Facts
 
 if TYPE_CHECKING:
@@ -54,16 +53,11 @@ def report(
     settings: Settings, run: Run, what: Facts, sentence: str, *, by: str, note: str, app: str | None = None
 ) -> None:
     """What was recorded, what is still open, and the command that resumes."""
-    from surefoot.engine.process import engines
-
-    state, driven = reads.look(run)
-    told = page.page(state, driven=driven, now=run.runtime.clock.now(), where=where(settings), app=app_named(app))
-    goes_on = driven or engines.bell().drives
-    resume = "" if state.status in ENDED or state.stops or goes_on else resume_command(settings, run.id, app)
+    found = reads.report(run, what, by=by, note=note, where=where(settings), app=app_named(app))
     lines = [f"{sentence}: {note}" if note else sentence]
-    for reason in told.reasons:
+    for reason in found.shown.reasons:
         lines += ["still open:", f"  {text.visible_lines(f'{reason.type}: {reason.message}')[0]}"]
         lines += [f"    {cure.when} {cure.do}" for cure in reason.cures]
-    lines += ["its process is alive and goes on by itself."] if driven else []
-    lines += [f"go on with: {resume}"] if resume else []
-    output.answer(settings, facts.action(what, told, by=by, note=note, resume=resume), *lines)
+    lines += ["its process is alive and goes on by itself."] if found.driven else []
+    lines += [f"go on with: {found.resume}"] if found.resume else []
+    output.answer(settings, found.told, *lines)

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from surefoot.console.listings import Listing, runs
 from surefoot.core.address import as_recorded
-from surefoot.core.state import RunState
+from surefoot.core.cure import APP, command
+from surefoot.core.state import ENDED, RunState
 from surefoot.engine.operate import run_list
 from surefoot.engine.process.runtime import Runtime
 from surefoot.view import facts, page, standing, words
@@ -18,7 +21,7 @@ from surefoot.view.facts import Facts
 if TYPE_CHECKING:
     from surefoot.engine.operate.handle import Run
 
-__all__ = ["Listing", "after_failure", "call_of", "look", "open_run", "page_of", "runs"]
+__all__ = ["Listing", "Report", "after_failure", "call_of", "look", "open_run", "page_of", "report", "runs"]
 
 
 def open_run(runtime: Runtime, run_id: str) -> Run:
@@ -59,3 +62,25 @@ def after_failure(run: Run, where: str) -> tuple[words.Help, ...]:
     """What helps a run that is recorded as failed; nothing for any other."""
     how = standing.stands(run.state(), driven=False, now=run.runtime.clock.now())
     return () if how.failure is None else standing.what_helps(run.id, how, where)
+
+
+class Report(Struct, frozen=True):
+    """What was recorded, what is still open, and how to go on."""
+
+    told: Facts
+    shown: page.Page
+    resume: str
+    """The command that resumes; empty: it goes on by itself, has ended, or something is still open."""
+    driven: bool
+
+
+def report(run: Run, what: Facts, *, by: str, note: str, where: str, app: str) -> Report:
+    """After a word of somebody: `what` that was, and the run as it is now."""
+    from surefoot.engine.process import engines
+
+    state, driven = look(run)
+    shown = page.page(state, driven=driven, now=run.runtime.clock.now(), where=where, app=app)
+    goes_on = driven or engines.bell().drives
+    is_over = state.status in ENDED or state.stops or goes_on
+    resume = "" if is_over else words.command_text(command("runs resume", run.id, app=APP), where, app)
+    return Report(facts.action(what, shown, by=by, note=note, resume=resume), shown, resume, driven)

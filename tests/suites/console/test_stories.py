@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -135,7 +136,7 @@ def test_the_whole_story_moves(visit, tmp_path):
     frames: list[tuple[Image.Image, int]] = []
 
     with serving(tmp_path) as served:
-        page = visit(served, viewport={"width": 1180, "height": 700}).open("/")
+        page = visit(served, viewport={"width": 1360, "height": 800}).open("/")
 
         def shoot(words: str, milliseconds: int) -> None:
             frames.append((captioned(Image.open(io.BytesIO(page.screenshot())), words), milliseconds))
@@ -166,7 +167,7 @@ def test_the_whole_story_moves(visit, tmp_path):
         second = subprocess.Popen(worker, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             page.goto(f"{served.url}/runs/invoices-2026-11-18")
-            page.locator("#verdict", has_text="Done").wait_for(timeout=180_000)
+            page.locator("#verdict .lede", has_text=re.compile("^Done")).wait_for(timeout=180_000)
             shoot("It goes on where it was. Nothing was paid twice.", 4200)
         finally:
             page.close()

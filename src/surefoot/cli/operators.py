@@ -9,8 +9,7 @@ from surefoot.cli import output
 from surefoot.cli.options import Settings
 from surefoot.console import reads
 from surefoot.core.cure import APP, command
-from surefoot.core.state import ENDED
-from surefoot.view import facts, page, standing, text, words
+from surefoot.view import page, text, words
 from surefoot.view.facts import Facts
 
 if TYPE_CHECKING:
@@ -54,21 +53,13 @@ def report(
     settings: Settings, run: Run, what: Facts, sentence: str, *, by: str, note: str, app: str | None = None
 ) -> None:
     """What was recorded, what is still open, and the command that resumes."""
-    from surefoot.engine.process import engines
-
-    state, driven = reads.look(run)
-    now = run.runtime.clock.now()
-    told = page.page(state, driven=driven, now=now, where=where(settings), app=app_named(app))
-    is_over = state.status in ENDED or bool(state.stops)
-    by_engine = not driven and not is_over and engines.bell().drives
-    stays = is_over or driven or by_engine
-    elsewhere = "" if stays else standing.stands(state, driven=driven, now=now).elsewhere
-    resume = "" if stays or elsewhere else resume_command(settings, run.id, app)
+    found = reads.report(run, what, by=by, note=note, where=where(settings), app=app_named(app))
     lines = [f"{sentence}: {note}" if note else sentence]
-    for reason in told.reasons:
+    for reason in found.shown.reasons:
         lines += ["still open:", f"  {text.visible_lines(f'{reason.type}: {reason.message}')[0]}"]
         lines += [f"    {cure.when} {cure.do}" for cure in reason.cures]
-    lines += ["its process is alive and goes on by itself."] if driven else []
-    lines += ["a worker of the engine goes on with it."] if by_engine else []
-    lines += [f"go on with: {resume}"] if resume else [f"to go on: {elsewhere}"] if elsewhere else []
-    output.answer(settings, facts.action(what, told, by=by, note=note, resume=resume), *lines)
+    lines += ["its process is alive and goes on by itself."] if found.driven else []
+    lines += ["a worker of the engine goes on with it."] if found.by_engine else []
+    lines += [f"go on with: {found.resume}"] if found.resume else []
+    lines += [f"to go on: {found.elsewhere}"] if found.elsewhere else []
+    output.answer(settings, found.told, *lines)

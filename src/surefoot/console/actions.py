@@ -19,9 +19,8 @@ from surefoot.console.plans import ENTRY, Planned, Wanted, untagged
 from surefoot.console.principals import ADMIN, DECIDE
 from surefoot.console.refusals import Refusal
 from surefoot.core.address import as_recorded
-from surefoot.core.cure import APP, command
 from surefoot.core.entry import KINDS, Drift, Entry
-from surefoot.core.state import ENDED, RunState
+from surefoot.core.state import ENDED
 from surefoot.engine.drive import fallback
 from surefoot.engine.operate.decisions import (
     Accept,
@@ -41,7 +40,7 @@ from surefoot.engine.operate.decisions import (
 from surefoot.engine.operate.handle import Run, Seen
 from surefoot.engine.process.runtime import Runtime
 from surefoot.errors import Outdated, SurefootError
-from surefoot.view import facts, page, words
+from surefoot.view import facts
 from surefoot.view.facts import Facts
 
 SCOPES: Final = {
@@ -76,9 +75,8 @@ def say(
     if seen is not None:
         run.require_unmoved(seen)  # Here for a quick answer; the verb holds its entry against it, too.
     what, about = _said(run, said, who, seen, ask)
-    state, driven = reads.look(about)
     head = about._loaded()[1]
-    told = _report(about, what, state, driven=driven, who=who, where=where, app=app)
+    told = reads.report(about, what, by=who.by, note=who.note, where=where, app=app).told
     return Recorded(told, about.id, head.seq)
 
 
@@ -169,10 +167,3 @@ def _how(said: Match) -> str:
     if said.is_ is not None:
         return f"is {said.is_}"
     return "is new" if said.new else "is kept" if said.keep else "runs again"
-
-
-def _report(run: Run, what: Facts, state: RunState, *, driven: bool, who: Who, where: str, app: str) -> Facts:
-    told = page.page(state, driven=driven, now=run.runtime.clock.now(), where=where, app=app)
-    over = state.status in ENDED or state.stops or driven
-    resume = "" if over else words.command_text(command("runs resume", run.id, app=APP), where, app)
-    return facts.action(what, told, by=who.by, note=who.note, resume=resume)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from itertools import islice
+from weakref import WeakKeyDictionary
 
 from starlette.datastructures import QueryParams
 
@@ -18,6 +20,7 @@ from surefoot.view import facts
 from surefoot.view import inbox as inboxes
 from surefoot.view.facts import Facts
 
+KEPT_SECONDS = 2.0
 MOST_COUNTED = 100
 """Of each kind. A number that large says: look at the inbox."""
 
@@ -26,6 +29,17 @@ def inbox(runtime: Runtime, *, kinds: Sequence[str] = (), cursor: str = "", limi
     """As `surefoot inbox`."""
     now = runtime.clock.now()
     return inboxes.page(waiting(runtime, cursor), runtime.store.workers(), now=now, kinds=kinds, limit=limit)
+
+
+_tallies: WeakKeyDictionary[Runtime, tuple[float, dict[tuple[str, str], int]]] = WeakKeyDictionary()
+
+
+def tally(runtime: Runtime) -> dict[tuple[str, str], int]:
+    """How many runs there are by (status, reason), by the index. It costs a look at every line, so it is kept for a moment."""
+    kept = _tallies.get(runtime)
+    if kept is None or time.monotonic() - kept[0] > KEPT_SECONDS:
+        kept = _tallies[runtime] = time.monotonic(), runtime.store.tally()
+    return kept[1]
 
 
 def to_decide(runtime: Runtime) -> int:
@@ -60,13 +74,13 @@ def query(given: QueryParams, limit: int) -> RunQuery:
 
 def store(runtime: Runtime) -> Facts:
     """What is known of the store without reading all of it."""
-    tally: dict[str, int] = {}
-    for (status, _), many in runtime.store.tally().items():
-        tally[status] = tally.get(status, 0) + many
+    runs: dict[str, int] = {}
+    for (status, _), many in tally(runtime).items():
+        runs[status] = runs.get(status, 0) + many
     found = runtime.store
     return facts.store(
         found.url,
-        tally,
+        runs,
         found.durability(),
         anchor=found.anchor_flaw(),
         position=found.changes(),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -91,11 +92,13 @@ def test_a_picture_of_a_store_that_is_read_only_and_of_one_that_is_empty(visit, 
         page = visit(looked_at).open("/?run=deploy-v2.4")
         assert page.get_by_role("button", name="Approve").count() == 0
         keep("read-only.png", small(page.screenshot()))
+        page.close()
     console_stores.drive(tmp_path, ("nightly_brief", "brief-1", "2026-11-18"))
     with serving(tmp_path) as calm:
         page = visit(calm).open("/")
         assert "Nobody waits for you" in page.locator("main").inner_text()
         keep("inbox-empty.png", small(page.screenshot()))
+        page.close()
 
 
 @pytest.mark.timeout(600)
@@ -105,14 +108,15 @@ def test_a_picture_of_a_refused_store(visit, shop, tmp_path):
     older = tmp_path / "older.db"
     shutil.copy(tmp_path / "runs.db", older)
     console_stores.drive(tmp_path, ("nightly_brief", "brief-2", "2026-11-19"))
-    for left in tmp_path.glob("runs.db-[sw]*"):
-        left.unlink()
+    for left in ("runs.db-wal", "runs.db-shm"):
+        (tmp_path / left).unlink(missing_ok=True)
     shutil.copy(older, tmp_path / "runs.db")
     with serving(tmp_path) as refused:
         window = visit(refused)
         page = window.open("/store")
         assert "refused" in page.locator("h1").inner_text()
         keep("refused.png", small(page.screenshot()))
+        page.close()
 
 
 @pytest.mark.timeout(600)
@@ -132,7 +136,7 @@ def test_the_whole_story_moves(visit, tmp_path):
     frames: list[tuple[Image.Image, int]] = []
 
     with serving(tmp_path) as served:
-        page = visit(served, viewport={"width": 1180, "height": 700}).open("/")
+        page = visit(served, viewport={"width": 1360, "height": 800}).open("/")
 
         def shoot(words: str, milliseconds: int) -> None:
             frames.append((captioned(Image.open(io.BytesIO(page.screenshot())), words), milliseconds))
@@ -147,27 +151,28 @@ def test_the_whole_story_moves(visit, tmp_path):
             stderr=subprocess.DEVNULL,
         )
         assert first.wait(timeout=180) == -signal.SIGKILL
+        page.locator(".item", has_text="Did pay happen?").wait_for(timeout=180_000)
+        shoot("kill -9 in the middle of a payment. The item appears by itself.", 2600)
+        page.locator(".item", has_text="Did pay happen?").click()
+        page.get_by_label("It happened").wait_for()
+        shoot("Which payment, under which key, when. And what each answer would lead to.", 3400)
+        page.get_by_label("It happened").check()
+        page.get_by_label("What pay returned").fill('"tr_44120938"')
+        page.get_by_label("How do you know?").fill("In the list of the bank, same key")
+        page.get_by_role("button", name="Record").scroll_into_view_if_needed()
+        shoot("Somebody looks at the bank, and says what is there.", 2600)
+        page.get_by_role("button", name="Record").click()
+        page.wait_for_url("**recorded=*", timeout=120_000)
+        shoot("It is on record, with a name. A worker takes the run up.", 2600)
         second = subprocess.Popen(worker, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            page.locator(".item", has_text="Did pay happen?").wait_for(timeout=180_000)
-            shoot("kill -9 in the middle of a payment. The item appears by itself.", 2600)
-            page.locator(".item", has_text="Did pay happen?").click()
-            page.get_by_label("It happened").wait_for()
-            shoot("Which payment, under which key, when. And what each answer would lead to.", 3400)
-            page.get_by_label("It happened").check()
-            page.get_by_label("What pay returned").fill('"tr_44120938"')
-            page.get_by_label("How do you know?").fill("In the list of the bank, same key")
-            page.get_by_role("button", name="Record").scroll_into_view_if_needed()
-            shoot("Somebody looks at the bank, and says what is there.", 2600)
-            page.get_by_role("button", name="Record").click()
-            page.wait_for_url("**recorded=*")
-            shoot("It is on record, with a name. A worker takes the run up.", 2600)
             page.goto(f"{served.url}/runs/invoices-2026-11-18")
-            page.locator("#verdict", has_text="Done").wait_for(timeout=180_000)
+            page.locator("#verdict .lede", has_text=re.compile("^Done")).wait_for(timeout=180_000)
             shoot("It goes on where it was. Nothing was paid twice.", 4200)
         finally:
+            page.close()
             second.terminate()
-            second.wait(timeout=30)
+            second.wait(timeout=60)
 
     moving = io.BytesIO()
     images = [image.quantize(128, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE) for image, _ in frames]

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from surefoot.console import lists
 from surefoot.console.context import Page, Request
 from surefoot.console.pages import decisions, kinds
 from surefoot.console.pages.looked import Broken, Looked, look_at
@@ -140,7 +141,7 @@ def read(runtime: Runtime, cursor: str, *, glance: bool) -> Read:
         for one in decide
     }
     decide.sort(key=lambda one: rank[one.item.run] if rank[one.item.run] == 0 else 1)
-    tally = runtime.store.tally()
+    tally = lists.tally(runtime)
     moving = sum(count for (status, _), count in tally.items() if status == "running")
     sleeping = sum(count for (status, _), count in tally.items() if status in ("sleeping", "queued"))
     return Read(decide, know, next_, moving, sleeping)

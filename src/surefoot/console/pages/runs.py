@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surefoot.console import reads
+from surefoot.console import lists, reads
 from surefoot.console.context import Page, Request
 from surefoot.console.pages import kinds
 from surefoot.console.pages.inbox import damaged
@@ -116,7 +116,7 @@ def _text(wanted: Sequence[tuple[str, str]]) -> str:
 
 
 def counted(runtime: Runtime) -> dict[str, int]:
-    tally = runtime.store.tally()
+    tally = lists.tally(runtime)
     by_status: dict[str, int] = {}
     for (status, _), count in tally.items():
         by_status[status] = by_status.get(status, 0) + count

@@ -112,4 +112,6 @@
   const dialog = find("[role=dialog]"); if (dialog) (find("[autofocus]", dialog) || find("input:not([type=hidden]), textarea, select, button, a", dialog)).focus();
   const chosen = find("[data-item][aria-current]"); if (chosen) chosen.scrollIntoView({ block: "nearest" });
   paths(); listen();
+  // A process that dies writes nothing: nobody would say so. What waits is looked at again by itself, in the tab that is seen.
+  if ((document.body.dataset.events || "").includes("inbox")) setInterval(() => { if (!document.hidden && source) refresh(); }, 5000);
 })();

@@ -40,7 +40,7 @@ class WeekClock(SystemClock):
 
 def is_idle(worker: sf.Worker, clock: WeekClock) -> bool:
     """Nobody drives anything, nothing is ready, and no time has come."""
-    if not worker._server._swept or worker._server._again or worker.busy:
+    if not worker._server._presence._rows_seen or worker._server._again or worker.busy:
         return False
     rows = [run.row for run in sf.runs(limit=1000)]
     now = clock.now()

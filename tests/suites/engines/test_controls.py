@@ -65,4 +65,7 @@ def test_nobody_waits_for_what_a_dead_worker_had_cached(temporal, cluster, crew,
     crew.start()
     sf.get_run("waits").answer("approve#1", True)
     wait_until(ended("waits"))
-    assert cached == ("WORKFLOW_TASK_TIMED_OUT" in cluster.events(temporal.namespace, "waits"))
+    history = cluster.json(temporal.namespace, "workflow", "show", "-w", "waits")["events"]
+    timed_out = [event.get("workflowTaskTimedOutEventAttributes", {}).get("timeoutType", "") for event in history]
+    # One that was begun and not ended in time is a matter of the machine.
+    assert cached == any(kind.endswith("SCHEDULE_TO_START") for kind in timed_out)

@@ -8,6 +8,7 @@ import pytest
 
 from surefoot.engine.declare.registry import registry
 from surefoot.store.channel import Waits
+from surefoot.store.handle import _LIVE
 from surefoot.store.open import close_all
 from surefoot.store.redis.address import read_address
 from surefoot.store.redis.store import RedisStore
@@ -38,10 +39,12 @@ def url(server: Server) -> str:
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
-    """Anchors of a test are its own."""
+    """Anchors of a test are its own; and no store stays open behind it."""
     monkeypatch.chdir(tmp_path)
     yield
     close_all()
+    for store in list(_LIVE):
+        store.close()
 
 
 @pytest.fixture

@@ -33,11 +33,12 @@ from surefoot.engine.verbs.saga import saga
 from surefoot.engine.worker.queues import Queue
 from surefoot.engine.worker.worker import Worker
 from surefoot.engine.workflow import AsyncWorkflow, Effect, Workflow, effect, step, workflow
+from surefoot.script import main
 
 __all__ = [
     "AsyncWorkflow", "Backoff", "Decision", "Effect", "Generation", "JournalEntry", "MapResult", "Queue",
     "RecordedCall", "ResumePlan", "Run", "Secret", "Worker", "Workflow", "alerts", "attempt", "configure",
-    "continue_as_new", "effect", "happened", "key", "not_happened", "now", "outside", "partial", "patched", "progress",
-    "publish", "random", "register", "removed", "run_id", "saga", "scope", "step", "timeout", "tool", "transaction",
+    "continue_as_new", "effect", "happened", "key", "main", "not_happened", "now", "outside", "partial", "patched",
+    "progress", "publish", "random", "register", "removed", "run_id", "saga", "scope", "step", "timeout", "tool", "transaction",
     "unknown", "upcast", "uuid4", "workflow", "wrap",
 ]  # fmt: skip

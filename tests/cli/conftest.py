@@ -195,8 +195,11 @@ class Children:
             os.mkfifo(folder / name)
 
     def start(self, *words: str, **options) -> subprocess.Popen[str]:
+        return self.start_words(command(*words), **options)
+
+    def start_words(self, words: list[str], **options) -> subprocess.Popen[str]:
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-        started = subprocess.Popen(command(*words), cwd=self._folder, text=True, **pipes)
+        started = subprocess.Popen(words, cwd=self._folder, text=True, **pipes)
         self._started.append(started)
         return started
 

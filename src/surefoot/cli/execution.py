@@ -1,4 +1,4 @@
-"""Runs user code for `surefoot run` and `surefoot runs resume`, and reports how it ended.
+"""Runs user code for `surefoot run`, `surefoot runs resume` and scripts (`sf.main`), and reports how it ended.
 
 Standard output belongs to the result: what user code and its child processes print goes to standard error.
 Ctrl-C and SIGTERM unwind the run the same way, so that it is released and resumable.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from surefoot.cli.options import Settings
 from surefoot.core.cure import command
 from surefoot.errors import (
     Cancelled,
+    Damaged,
     Fenced,
     NotFound,
     Stopped,
@@ -113,8 +113,7 @@ class Interrupted(SurefootError):
 
 
 def _interrupted(settings: Settings, run_id: str, signals: Signals) -> int:
-    again = shlex.join(["surefoot", *settings.argv])
-    stopped = Interrupted(_after_interrupt(settings, run_id, again))
+    stopped = Interrupted(_after_interrupt(settings, run_id, settings.again))
     if settings.json:
         return output.complain(settings, stopped, exit_code=signals.exit_code, run=run_id)
     output.tell(*text.visible_lines(str(stopped)))
@@ -142,7 +141,11 @@ def _after_interrupt(settings: Settings, run_id: str, again: str) -> str:
 
 def _failed(settings: Settings, run_id: str, error: Exception) -> int:
     if isinstance(error, Stopped | UsageError | Cancelled | Fenced | StoreUnavailable):
-        more = failure.user_traceback(error) if isinstance(error, ValueRejected) else ()
+        more = (
+            failure.user_traceback(error)
+            if isinstance(error, ValueRejected)
+            else _how_to_go_on(settings, run_id, error)
+        )
         return output.complain(settings, error, exit_code=error.exit_code, run=run_id, more=more)
     cures, told = _what_helps(settings, run_id), failure.user_traceback(error)
     if settings.json:
@@ -151,6 +154,13 @@ def _failed(settings: Settings, run_id: str, error: Exception) -> int:
     output.tell(*told, f"run {run_id} failed: {first}" if cures else f"run {run_id}: {first}", *rest)
     output.tell(*(text.visible(f"  {cure.when}   {cure.do}") for cure in cures))
     return FAILED
+
+
+def _how_to_go_on(settings: Settings, run_id: str, error: Exception) -> tuple[str, ...]:
+    """The commands that help are surefoot's. What then goes on is the script, and they do not know its name."""
+    if settings.json or not settings.script or not isinstance(error, Stopped) or isinstance(error, Damaged):
+        return ()
+    return (text.visible(f"run {run_id} is safe; once that is answered, go on with: {settings.again}"),)
 
 
 def _what_helps(settings: Settings, run_id: str) -> tuple[Help, ...]:

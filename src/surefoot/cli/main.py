@@ -84,11 +84,14 @@ def surefoot(ctx: click.Context) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    settings = Settings(arguments)
+    return called(surefoot, Settings(list(sys.argv[1:] if argv is None else argv)), "surefoot")
+
+
+def called(command: click.Command, settings: Settings, name: str) -> int:
+    """The exit code of a command, and its error as text: for `surefoot`, and for a script of somebody's own."""
     output.never_fail_on_characters()
     try:
-        code = surefoot.main(args=arguments, prog_name="surefoot", standalone_mode=False, obj=settings)
+        code = command.main(args=list(settings.argv), prog_name=name, standalone_mode=False, obj=settings)
     except SurefootError as error:
         _name_store(settings, error)
         return output.complain(settings, error, exit_code=error.exit_code)

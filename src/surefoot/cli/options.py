@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
@@ -24,6 +25,13 @@ class Settings(Struct):
     argv: list[str] = []
     store: str | None = None
     said_json: bool = False
+    script: list[str] = []
+    """The whole command, if it is a script's own and not `surefoot`."""
+
+    @property
+    def again(self) -> str:
+        """This command, to paste."""
+        return shlex.join(self.script or ["surefoot", *self.argv])
 
     @property
     def json(self) -> bool:

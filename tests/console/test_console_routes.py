@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+import surefoot.console
 from surefoot.console import routes
 from surefoot.console.jobs import Job
 from surefoot.console.options import Options
@@ -101,3 +103,12 @@ def test_an_id_is_one_segment_whatever_is_in_it(ann):
         found = ann.get(f"/api/v1/runs/{quote(run, safe='')}")
         assert found.status_code in (400, 404), run
         assert found.json()["error"]["type"] in ("NotFound", "UsageError"), run
+
+
+def test_an_option_that_is_accepted_is_used():
+    """What is accepted and does nothing is a promise that is not kept: `hide` was one."""
+    source = "\n".join(one.read_text() for one in Path(surefoot.console.__file__).parent.rglob("*.py"))
+
+    idle = [one for one in Options.__struct_fields__ if not re.search(rf"""options(\.{one}\b|, "{one}")""", source)]
+
+    assert idle == []

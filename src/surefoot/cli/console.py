@@ -40,7 +40,6 @@ class Wanted(Struct, frozen=True):
     read_only: bool
     with_worker: bool
     by: str
-    hide: tuple[str, ...]
     user_header: str | None
     proxy_secret_file: Path | None
     roles_file: Path | None
@@ -66,7 +65,6 @@ class _Group(LazyGroup):
 @click.option("--read-only", is_flag=True, help="Nobody can do anything here but look.")
 @click.option("--with-worker", is_flag=True, help="Also start a worker for --app, which ends with the console.")
 @click.option("--as", "by", metavar="NAME", help="Who you are. Default: the operating-system user.")
-@click.option("--hide", metavar="NAME", multiple=True, help="An argument that nobody sees here.")
 @click.option("--user-header", metavar="NAME", help="Behind a proxy that signs people in: the header with the name.")
 @click.option(
     "--proxy-secret-file", type=click.Path(path_type=Path), help="What the proxy shows, so that it is believed."
@@ -104,9 +102,7 @@ def serve(settings: Settings, wanted: Wanted) -> None:
     _require_safe(wanted)
     listening = _listening(wanted.host, wanted.port)
     port = listening.getsockname()[1]
-    console = Console(
-        Options(settings.store, wanted.apps, proxy, read_only=wanted.read_only, hosts=wanted.names, hide=wanted.hide)
-    )
+    console = Console(Options(settings.store, wanted.apps, proxy, read_only=wanted.read_only, hosts=wanted.names))
     if proxy is None:
         _print_links(console, wanted, port)
     else:

@@ -26,15 +26,14 @@ def app(
     identify: Callable[[Any], Principal | Awaitable[Principal | None] | None],
     read_only: bool = False,
     hosts: Sequence[str] = (),
-    hide: Sequence[str] = (),
     secret: bytes | None = None,
 ) -> Console:
     """The console as an ASGI app, to mount in another one. All its links are relative to where it is mounted.
 
     `identify` is called with the request (Starlette's) and says who it is: a `Principal`, or None for nobody. `app` names the
     modules with the code of the workflows; they are imported in a process of their own. `hosts` are the names by which
-    browsers reach it (`"ops.example.com"`, with a port if it is not the usual one). `hide` names arguments that nobody
-    sees. Several processes that serve the same console need the same `secret`, at least 32 random bytes.
+    browsers reach it (`"ops.example.com"`, with a port if it is not the usual one). Several processes that serve the
+    same console need the same `secret`, at least 32 random bytes.
     """
     from surefoot.console.application import Console
     from surefoot.console.options import Options
@@ -48,7 +47,6 @@ def app(
             named_tokens=False,
             read_only=read_only,
             hosts=tuple(hosts),
-            hide=tuple(hide),
             secret=secret,
         )
     )

@@ -19,6 +19,5 @@ class Options(Struct, frozen=True):
     read_only: bool = False
     hosts: tuple[str, ...] = ()
     """Names by which it may be asked for, with their port. Loopback's are always allowed when it serves itself."""
-    hide: tuple[str, ...] = ()
     secret: bytes | None = None
     debug: bool = False

@@ -29,6 +29,7 @@ VERBS = {
     "inbox",
     "inspect",
     "langgraph",
+    "lint",
     "mcp",
     "preflight",
     "prune",

@@ -18,7 +18,7 @@ import msgspec
 
 from surefoot.console.child import Child
 from surefoot.console.options import Options
-from surefoot.console.plans import DRIFT, PLAN, Planned, Wanted, answered
+from surefoot.console.plans import PLAN, Planned, Wanted, answered
 from surefoot.engine.process.runtime import Runtime
 from surefoot.store.open import shown
 
@@ -52,8 +52,8 @@ class Planner:
 
     def ask(self, runtime: Runtime, wanted: Wanted) -> Planned:
         """Blocking."""
-        if wanted.want not in (PLAN, DRIFT):
-            return self._asked(runtime, wanted)
+        if wanted.want != PLAN:
+            return self._asked(runtime, wanted)  # What the world looks like is asked each time: it moves without an entry.
         head = runtime.store.read(wanted.run, limit=1).head
         key = (*wanted.key, None if head is None else head.seal)
         with self._lock:

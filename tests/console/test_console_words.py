@@ -246,8 +246,10 @@ def test_a_typed_answer_is_refused_with_the_place_and_kept(ann):
     )
 
     wrong = ann.send("/runs/t/answer", **fields)
-    assert wrong.status_code == 400
+    assert wrong.status_code == 422
     assert "number" in wrong.text
+    odd = ann.say("t", do="answer", question="ask#1", shown=shown, value={"street": "Main", "number": "x"})
+    assert (odd.status_code, odd.json()["error"]["path"]) == (422, "$.number")
 
     right = ann.send("/runs/t/answer", **{**fields, "value.number": "7"})
     assert right.status_code == 303, right.text

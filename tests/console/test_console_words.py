@@ -246,8 +246,10 @@ def test_a_typed_answer_is_refused_with_the_place_and_kept(ann):
     )
 
     wrong = ann.send("/runs/t/answer", **fields)
-    assert wrong.status_code == 400
+    assert wrong.status_code == 422
     assert "number" in wrong.text
+    odd = ann.say("t", do="answer", question="ask#1", shown=shown, value={"street": "Main", "number": "x"})
+    assert (odd.status_code, odd.json()["error"]["path"]) == (422, "$.number")
 
     right = ann.send("/runs/t/answer", **{**fields, "value.number": "7"})
     assert right.status_code == 303, right.text
@@ -299,3 +301,16 @@ def test_json_of_a_refusal_is_that_of_the_command_line(ann, capsys):
     assert found.status_code == 404
     assert json.loads(told.out or told.err) == found.json()
     close_all()
+
+
+def test_without_the_code_nobody_says_that_a_cancelled_run_ends_at_once(ann, monkeypatch):
+    from surefoot.engine.declare.registry import registry
+
+    known = ann.post("/api/v1/runs/r/plan", {"supposing": {"do": "cancel"}}).json()["plan"]
+    monkeypatch.setattr(type(registry), "known_for", lambda *_: None)
+    ann.console.planner._kept.clear()
+    unknown = ann.post("/api/v1/runs/r/plan", {"supposing": {"do": "cancel"}}).json()["plan"]
+
+    assert known["next"] is not None
+    assert unknown["next"] is None
+    assert not unknown["ending"]

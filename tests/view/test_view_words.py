@@ -21,8 +21,8 @@ from surefoot.core.stops import revive
 from surefoot.view import words
 
 SOURCE = Path(surefoot.__file__).parent
-ABOVE = ("cli", "view", "testing", "pytest_plugin.py")
-"""What may know how a command is written."""
+ABOVE = ("cli", "console", "lint", "view", "testing", "pytest_plugin.py")
+"""What may know how a command is written: faces for people, and the linter, which names its own options."""
 A_HEADER = "surefoot run"
 """What the file of an exported run says that it is."""
 VERBS = "|".join(re.escape(verb) for verb in main.VERBS)

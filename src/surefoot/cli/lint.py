@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -96,6 +96,7 @@ def _say(seen: Seen, form: str, *, statistics: bool) -> None:
 
 def _explain(code: str, form: str) -> int:
     from surefoot.lint import explain, selection
+    from surefoot.lint.output import json
     from surefoot.lint.rules import BY_CODE
 
     (known, *_) = selection.checked([code], "--explain") or ("",)
@@ -103,24 +104,18 @@ def _explain(code: str, form: str) -> int:
         raise UsageError(f"--explain {code}: name one rule. All of them: surefoot lint --rules")
     rule = BY_CODE[known]
     if form == "json":
-        output.say_json(facts.of_lint(_facts(rule)))
+        output.say_json(facts.of_lint(json.rule_facts(rule)))
     else:
         output.say("\n".join(explain.explained(rule)))
     return 0
 
 
-def _facts(rule: Any) -> dict[str, str]:
-    return {
-        name: getattr(rule, name)
-        for name in ("code", "name", "severity", "preview", "says", "why", "cure", "quiet", "bad", "good")
-    }
-
-
 def _rules(form: str) -> int:
+    from surefoot.lint.output import json
     from surefoot.lint.rules import ALL
 
     if form == "json":
-        output.say_json(facts.of_lint({"version": 1, "rules": [_facts(rule) for rule in ALL]}))
+        output.say_json(facts.of_lint(json.rules_facts(ALL)))
         return 0
     for rule in ALL:
         output.say(f"{rule.code}  {rule.name:22} {rule.severity:8} {rule.message('…')}")

@@ -72,6 +72,7 @@ def say(
 ) -> Recorded:
     """Record it, or refuse it as the verb would. `ask`: the process that has the code; None: there is none."""
     run = reads.open_run(runtime, run_id)
+    run.looks_anywhere = False
     if seen is not None:
         run.require_unmoved(seen)  # Here for a quick answer; the verb holds its entry against it, too.
     what, about = _said(run, said, who, seen, ask)

@@ -45,9 +45,18 @@ def runs(runtime: Runtime, query: RunQuery) -> Listing:
         last = run_list.listed(runtime, replace(query, status=each))
         for one in last:
             found.setdefault(one.run, one)
-    seen = list(_seen(runtime, list(found.values())))
     following = last[-1].run if len(last) >= query.limit else ""
-    return Listing([(one, found[one.run].row) for one in listing.ordered(seen)], following)
+    return Listing(_ordered(runtime, found), following)
+
+
+def named(runtime: Runtime, names: Sequence[str], query: RunQuery) -> Listing:
+    """Of the runs of these names those that are wanted, in the order of the list. All on one page."""
+    return Listing(_ordered(runtime, {one.run: one for one in run_list.named(runtime, names, query)}))
+
+
+def _ordered(runtime: Runtime, found: dict[str, Listed]) -> list[tuple[listing.Seen, IndexRow | None]]:
+    seen = listing.ordered(_seen(runtime, list(found.values())))
+    return [(one, found[one.run].row) for one in seen]
 
 
 def _seen(runtime: Runtime, found: Sequence[Listed]) -> Iterator[listing.Seen]:

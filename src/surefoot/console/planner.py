@@ -1,8 +1,7 @@
 """Who asks the code: a child process that imports it, for ten seconds a question, two at a time.
 
 The console itself imports no code of the user. A child that takes longer is ended with all that it has started, and another
-one begins. Code changes on disk, so a child is replaced after a minute. Answers are kept for a moment, for the state they
-were given for.
+one begins. It is replaced when its code changes on disk. Plans are kept for a moment, for the state they were made for.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import msgspec
 
 from surefoot.console.child import Child
 from surefoot.console.options import Options
-from surefoot.console.plans import DRIFT, PLAN, Planned, Wanted, answered
+from surefoot.console.plans import PLAN, Planned, Wanted, answered
 from surefoot.engine.process.runtime import Runtime
 from surefoot.store.open import shown
 
@@ -52,8 +51,8 @@ class Planner:
 
     def ask(self, runtime: Runtime, wanted: Wanted) -> Planned:
         """Blocking."""
-        if wanted.want not in (PLAN, DRIFT):
-            return self._asked(runtime, wanted)
+        if wanted.want != PLAN:
+            return self._asked(runtime, wanted)  # The world moves without an entry: a look at it is never kept.
         head = runtime.store.read(wanted.run, limit=1).head
         key = (*wanted.key, None if head is None else head.seal)
         with self._lock:

@@ -73,6 +73,7 @@ def answered(runtime: Runtime, wanted: Wanted, where: str) -> Planned:
     """Blocking. What the verb would refuse is refused here too."""
     try:
         run = reads.open_run(runtime, wanted.run)
+        run.looks_anywhere = False
         match wanted.want:
             case "entry":
                 return _entry(run, wanted)

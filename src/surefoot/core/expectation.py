@@ -56,6 +56,8 @@ class Expectation:
         """Witness -> who recorded its newest sight, and so that no other part was there."""
         self.folder = ""
         """The working folder of the process that observed last: relative paths mean nothing without it."""
+        self.host = ""
+        """The host of that process."""
         self.version = 0
         """Counts changes of what is expected, so that an older observation can be recognised."""
         self._begun: dict[str, int] = {}

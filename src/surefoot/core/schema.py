@@ -21,7 +21,11 @@ Schema = dict[str, Any]
 
 
 class Misfit(Exception):
-    """The answer does not fit. `str()` says where and why."""
+    """The answer does not fit. `str()` says where and why; `path` is the place alone."""
+
+    def __init__(self, message: str, path: str = "$") -> None:
+        super().__init__(message)
+        self.path = path
 
 
 def require(answer: Any, schema: Schema) -> None:
@@ -37,17 +41,17 @@ def _fit(value: Any, schema: Schema, root: Schema, path: str) -> None:
         _fit_any(value, schema["anyOf"], root, path)
         return
     if "enum" in schema and not any(_same(value, choice) for choice in schema["enum"]):
-        raise Misfit(f"{path}: must be one of {', '.join(map(repr, schema['enum']))}")
+        raise Misfit(f"{path}: must be one of {', '.join(map(repr, schema['enum']))}", path)
     if "const" in schema and not _same(value, schema["const"]):
-        raise Misfit(f"{path}: must be {schema['const']!r}")
+        raise Misfit(f"{path}: must be {schema['const']!r}", path)
     kind = schema.get("type")
     if kind is None:
         return
     if kind not in _KINDS:
-        raise Misfit(f"{path}: the question asks for a {kind}, which cannot be checked here")
+        raise Misfit(f"{path}: the question asks for a {kind}, which cannot be checked here", path)
     word, is_kind = _KINDS[kind]
     if not is_kind(value):
-        raise Misfit(f"{path}: must be {word}, not {_word(value)}")
+        raise Misfit(f"{path}: must be {word}, not {_word(value)}", path)
     if isinstance(value, str):
         _fit_text(value, schema, path)
     elif isinstance(value, list):
@@ -71,37 +75,38 @@ def _fit_any(value: Any, choices: list[Schema], root: Schema, path: str) -> None
         try:
             _fit(value, choice, root, path)
         except Misfit as misfit:
-            misfits.append(str(misfit))
+            misfits.append(misfit)
         else:
             return
-    raise Misfit(" or ".join(dict.fromkeys(misfits)))
+    paths = {misfit.path for misfit in misfits}
+    raise Misfit(" or ".join(dict.fromkeys(map(str, misfits))), paths.pop() if len(paths) == 1 else path)
 
 
 def _fit_text(value: str, schema: Schema, path: str) -> None:
     shortest, longest = schema.get("minLength", 0), schema.get("maxLength", math.inf)
     if not shortest <= len(value) <= longest:
-        raise Misfit(f"{path}: must have {shortest} to {longest} characters, not {len(value)}")
+        raise Misfit(f"{path}: must have {shortest} to {longest} characters, not {len(value)}", path)
     wanted = schema.get("format", schema.get("contentEncoding"))
     if wanted in _FORMATS:
         word, kind = _FORMATS[wanted]
         try:
             msgspec.convert(value, kind)
         except msgspec.ValidationError:
-            raise Misfit(f"{path}: must be {word}") from None
+            raise Misfit(f"{path}: must be {word}", path) from None
     if "pattern" in schema and len(value) <= 10_000 and not re.search(schema["pattern"], value):
-        raise Misfit(f"{path}: must match {schema['pattern']}")
+        raise Misfit(f"{path}: must match {schema['pattern']}", path)
 
 
 def _fit_number(value: float, schema: Schema, path: str) -> None:
     for word, holds in _BOUNDS.items():
         if word in schema and not holds(value, schema[word]):
-            raise Misfit(f"{path}: {word} is {schema[word]}, this is {value}")
+            raise Misfit(f"{path}: {word} is {schema[word]}, this is {value}", path)
 
 
 def _fit_list(value: list[Any], schema: Schema, root: Schema, path: str) -> None:
     if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", math.inf):
         raise Misfit(
-            f"{path}: must have {schema.get('minItems', 0)} to {schema.get('maxItems', 'any number of')} items"
+            f"{path}: must have {schema.get('minItems', 0)} to {schema.get('maxItems', 'any number of')} items", path
         )
     first = schema.get("prefixItems", [])
     rest = schema.get("items")
@@ -115,7 +120,7 @@ def _fit_object(value: dict[str, Any], schema: Schema, root: Schema, path: str) 
     known = schema.get("properties", {})
     missing = [name for name in schema.get("required", ()) if name not in value]
     if missing:
-        raise Misfit(f"{path}: lacks {', '.join(missing)}")
+        raise Misfit(f"{path}: lacks {', '.join(missing)}", path)
     others = schema.get("additionalProperties", True)
     for name, item in value.items():
         if name in known:
@@ -123,7 +128,7 @@ def _fit_object(value: dict[str, Any], schema: Schema, root: Schema, path: str) 
         elif isinstance(others, dict):
             _fit(item, others, root, f"{path}.{name}")
         elif others is False or known:
-            raise Misfit(f"{path}: has {name!r}, which is not asked for")
+            raise Misfit(f"{path}: has {name!r}, which is not asked for", path)
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -252,7 +252,7 @@ class RunState:
         """What is away that the workflow itself needs, while the run is suspended for it."""
         self.parks = 0
         """How often in a row it was parked, with no new record in between."""
-        self._who = self._folder = ""
+        self._who = self._host = self._folder = ""
         self._claim_epoch = 0
         self.segment_began = 0
         self._event_ids: set[str] = set()
@@ -290,7 +290,7 @@ class RunState:
             known = self.world.version
             handler(self, entry, record)
             if self.world.version != known:
-                self.world.folder = self._folder
+                self.world.host, self.world.folder = self._host, self._folder
 
     def news_after(self, entry: Entry, known: tuple[News, ...], seq: int, at: int) -> tuple[News, ...]:
         """What somebody should know after this entry, which may not be written yet."""
@@ -476,7 +476,8 @@ def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
     state.starts += 1
     state.adoptions.append(max(record.at, state.adoptions[-1] if state.adoptions else 0))
     state.children, state.due, state.parked = (), None, ""
-    state._folder, state.code, state.rehearsing = entry.folder, entry.code, entry.rehearses
+    state._host, state._folder = entry.host, entry.folder
+    state.code, state.rehearsing = entry.code, entry.rehearses
     state._who = f"worker {entry.worker[:8]} on host {entry.host} (pid {entry.pid})"
     state.stops = ()
     state.left = state.left[: state._left_by_segments]  # The run goes on: its earlier end no longer counts.

@@ -33,7 +33,7 @@ from surefoot.engine.worker.stand import DriveResult, Stand
 from surefoot.errors import Damaged, StoreUnavailable, SurefootError, UsageError
 from surefoot.store.contract import Wanted
 from surefoot.temporal import names
-from surefoot.temporal.pages import shown
+from surefoot.temporal.pages import show_command, shown
 
 if TYPE_CHECKING:
     from temporalio.client import Client
@@ -229,7 +229,7 @@ class Activities:
         state = RunState(run) if found is None else found[0]
         if status == FAILED and state.error is not None:
             kind, message = values.error_summary(state.error)
-            return {"type": kind, "message": message if tells else f"run {run} failed: surefoot runs show {run}"}
+            return {"type": kind, "message": message if tells else f"run {run} failed: {show_command(run)}"}
         if status != DONE or state.pruned is not None:
             return {"result": None}
         raw = bytes(journal.whole(self._driver.runtime.store, run, state.value))

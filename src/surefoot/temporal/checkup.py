@@ -41,7 +41,7 @@ async def _looked(client: Client) -> list[Finding]:
     found = [ok(WHAT, f"server {system.server_version}")]
     days = described.config.workflow_execution_retention_ttl.ToTimedelta().total_seconds() / 86400
     kept = f"what has ended is shown in Temporal for {days:g} days; a run that was terminated is left alone as long"
-    short = "surefoot runs cancel ends a run for good; or a longer retention of the namespace"
+    short = "cancel a run in surefoot to end it for good; or a longer retention of the namespace"
     found.append(ok(WHAT, kept) if days > SHORT_DAYS else warn(WHAT, kept, short))
     if missing := await missing_attributes(client):
         told = f"search attributes are missing: {', '.join(missing)}; runs are driven, and lists in Temporal do not show how they stand"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from surefoot.core.cure import command
 from surefoot.core.state import ENDED
 from surefoot.engine.worker.stand import Stand
+from surefoot.view import words
 
 if TYPE_CHECKING:
     from surefoot.temporal.engine import Temporal
@@ -35,4 +37,9 @@ def _details(found: Stand, memo: dict[str, str]) -> str:
     lines = [f"**{found.status}**" + (f" ({found.reason})" if found.reason else "")]
     lines += [f"{memo['need']}: `{memo['address']}`" if memo["address"] else memo["need"]] if memo.get("need") else []
     lines += [memo["brief"]] if memo.get("brief") else []
-    return "\n\n".join([*lines, f"`surefoot runs show {found.run}`"])
+    return "\n\n".join([*lines, f"`{show_command(found.run)}`"])
+
+
+def show_command(run: str) -> str:
+    """Without the store: its address is for those who have surefoot's settings, and not for all who see the cluster."""
+    return words.command_text(command("runs show", run))

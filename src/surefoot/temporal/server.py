@@ -129,7 +129,7 @@ class TemporalServer:
                 await asyncio.wait_for(self._stopping.wait(), seconds)
 
     def _identity(self) -> str:
-        return f"surefoot {self._driver.runtime.store.worker[:8]} (pid {os.getpid()} on {socket.gethostname()})"
+        return f"surefoot-{self._driver.runtime.store.worker[:8]} (pid {os.getpid()} on {socket.gethostname()})"
 
     async def _in_thread(self, work: Callable[[], T]) -> T | None:
         """The store is asked in threads, again and again while it is away. None: the worker is stopped."""

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests import console_stores
 from tests.suites.console.conftest import PHONE
 
 
@@ -86,6 +87,9 @@ def test_a_typed_answer_is_refused_with_its_field_and_keeps_the_rest(visit, prac
     assert page.locator(".field.bad label").inner_text().startswith("kilos")
     assert page.get_by_label("note (may stay empty)").input_value() == "Darjeeling is fine, too"
     assert answers(practice, "restock-assam") == []
+    console_stores.drive(practice.folder, ("publish", "new-meanwhile", "a title", "a text"))
+    page.locator("#list .item", has_text="new-meanwhile").wait_for()
+    assert page.get_by_label("note (may stay empty)").input_value() == "Darjeeling is fine, too"
     page.get_by_label("kilos").fill("12")
     page.get_by_role("button", name="Answer").click()
     page.wait_for_url("**recorded=*")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 
 from surefoot.console import reads
-from surefoot.core.entry import Entry
-from surefoot.core.seal import Record
+from surefoot.core.entry import Entry, RunCreated
+from surefoot.core.seal import Record, Sealer, from_record, verify
 from surefoot.core.state import RunState
 from surefoot.engine.drive import fallback
 from surefoot.engine.operate.handle import Run, Seen
 from surefoot.engine.process.runtime import Runtime
 from surefoot.errors import Damaged
-from surefoot.store.contract import RunQuery, WorkerSeen
+from surefoot.store.contract import WorkerSeen
 from surefoot.view import inbox, page, words
 from surefoot.view.inbox import Item
 from surefoot.view.lanes import Timeline, timeline
@@ -77,5 +78,13 @@ def _broken(runtime: Runtime, run_id: str, error: Damaged, now: int) -> Broken:
         damage = fallback.diagnose(runtime.store, run_id)
     except Damaged:
         damage = None
-    rows = [one.row for one in runtime.store.runs(RunQuery(limit=2**31)) if one.run == run_id and one.row is not None]
-    return Broken(run_id, error.summary, damage, rows[0].workflow if rows else "", now)
+    return Broken(run_id, error.summary, damage, _workflow(runtime, run_id), now)
+
+
+def _workflow(runtime: Runtime, run_id: str) -> str:
+    """By its first entry; empty, if that is damaged too."""
+    with suppress(Damaged):
+        first = runtime.store.read(run_id, limit=1).records
+        entry = from_record(first[0]) if verify(Sealer(run_id), first) else None
+        return entry.workflow if isinstance(entry, RunCreated) else ""
+    return ""

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surefoot.console import lists, reads
+from surefoot.console import listings, lists, reads
 from surefoot.console.context import Page, Request
 from surefoot.console.pages import kinds
 from surefoot.console.pages.inbox import damaged
@@ -22,7 +22,7 @@ from surefoot.core.seal import from_record
 from surefoot.core.state import STATUSES
 from surefoot.engine.process.runtime import Runtime
 from surefoot.errors import Damaged
-from surefoot.store.contract import ANY, IndexRow, RunQuery
+from surefoot.store.contract import ANY, RESERVED, IndexRow, RunQuery
 from surefoot.view import listing
 
 SIZE: Final = 50
@@ -160,9 +160,13 @@ def _page(runtime: Runtime, query: RunQuery, view: str) -> list[Pair]:
 
 
 def _by_prefix(runtime: Runtime, query: RunQuery, prefix: str) -> list[Pair]:
-    """Ids are few that begin alike: they are found by name."""
-    names = set(sorted(name for name in runtime.store.names(prefix))[: SIZE * 4])
-    return [pair for pair in reads.runs(runtime, replace(query, limit=2**31)).runs if pair[0].run in names][: SIZE + 1]
+    """Ids are few that begin alike: they are found by name, and each of them is read."""
+    names = sorted(name for name in runtime.store.names(prefix) if not name.startswith(RESERVED))
+    found = listings.named(runtime, names[: SIZE * 4], query).runs
+    before = next((one.created for one, _ in found if one.run == query.before), None)
+    return sorted(
+        (pair for pair in found if before is None or pair[0].created < before), key=lambda pair: -pair[0].created
+    )
 
 
 def _is_in(view: str, one: listing.Seen) -> bool:

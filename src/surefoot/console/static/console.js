@@ -1,4 +1,4 @@
-// Live pages without a framework. The server says that something changed; this fetches the same address again and carries the
+// Live pages without a framework. The server says that something changed; this fetches the same page again and carries the
 // difference over. Everything works without it. It never makes an element out of text: markup comes from our own origin only.
 "use strict";
 (() => {
@@ -31,7 +31,7 @@
     if (busy) { again = true; return; }
     busy = true; again = false;
     try {
-      const answer = await fetch(location.href, { headers: { "X-Live": "1" }, credentials: "same-origin", redirect: "manual" });
+      const answer = await fetch(document.body.dataset.here, { headers: { "X-Live": "1" }, credentials: "same-origin", redirect: "manual" });
       if (!answer.ok) throw new Error(String(answer.status));
       const page = new DOMParser().parseFromString(policy.createHTML(await answer.text()), "text/html");
       const focus = document.activeElement && document.activeElement.id;

@@ -49,7 +49,16 @@ def foreseen(runtime: Runtime, state: RunState, plan: ResumePlan) -> ResumePlan:
     """The same plan for a run that is asked to cancel: where nothing of it is undone here, it ends at once."""
     if engines.bell().drives or claimant.is_driven(runtime, state) or undoes_here(runtime, state) is not None:
         return plan
+    if _may_undo_elsewhere(state):
+        return plan  # Its undos are not known here: neither what is next, nor how it ends.
     return replace(plan, next=[], stops=[], ending=CANCELLED)
+
+
+def _may_undo_elsewhere(state: RunState) -> bool:
+    """Whether only the code knows what a cancellation leads to: what is done may have to be undone, and is not known here."""
+    if state.created is None or registry.known_for(state.created) is not None:
+        return False
+    return bool(_left_done(state) or state.in_doubt())
 
 
 def carry_out(runtime: Runtime, found: tuple[RunState, Head], resume: Callable[[], object]) -> None:

@@ -42,6 +42,7 @@ from surefoot.engine.declare import drifts
 from surefoot.engine.declare.registry import registry
 from surefoot.engine.drive import claimant
 from surefoot.engine.drive.outcome import refuse_ended
+from surefoot.engine.operate import places
 from surefoot.engine.operate.return_type import fitted
 from surefoot.engine.session import questions
 from surefoot.errors import Outdated, UsageError
@@ -313,20 +314,29 @@ def _recorded(state: RunState, address: str) -> Past:
 # --- the world ---------------------------------------------------------------------------------------
 
 
-def findings(state: RunState) -> drifts.Findings:
-    """What the witnesses of a run see now."""
+def findings(run: Run, state: RunState) -> drifts.Findings:
+    """What the witnesses of a run see now; what its stop recorded, where they must not be asked."""
+    if not _looks(run, state):
+        return places.as_recorded(state, places.recorded(state))
     definition = registry.known_for(state.created)
     return drifts.look(state.world, definition.watch if definition is not None else ())
+
+
+def _looks(run: Run, state: RunState) -> bool:
+    return run.looks_anywhere or places.is_here(state)
 
 
 def accepted(run: Run, state: RunState, said: Accept, who: Who) -> tuple[DriftAccepted, list[Drift]]:
     """The entry, and each part that it accepts. Observed here, to compare with the very state that the entry follows."""
     claimant.refuse_driven(run.runtime, state)
     refuse_ended(state)
-    seen = findings(state)
+    seen = findings(run, state)
     if said.found is not None:
         _require_as_seen(state, seen.drift, said.found, said.witness)
     taken = _acceptable(state, seen.drift, said.witness, said.found)
+    if not _looks(run, state):
+        places.require_known(state, taken)
+        seen = places.as_recorded(state, taken)
     wanted = {found.witness for found in taken}
     sights = tuple(sight for sight in seen.sights if sight.witness in wanted)
     unwatched = {found.witness: found.actual for found in taken if found.what == UNSEEN}

@@ -106,6 +106,8 @@ class Run:
         self.runtime = runtime
         self.row = row
         self._keeps = keeps
+        self.looks_anywhere = True
+        """False: it looks at the world only where the run saw it last; elsewhere what the stop recorded counts."""
         self._kept: tuple[RunState, Head] | None = None
         self._head: Head | None = None
 
@@ -276,7 +278,7 @@ class Run:
         It is refused as the verb would refuse it. `by`: who would say it.
         """
         if supposing is None:
-            return resume_plan.plan(self.runtime, *self._loaded())
+            return resume_plan.plan(self.runtime, *self._loaded(), looks_anywhere=self.looks_anywhere)
         from surefoot.engine.operate.supposing import suppose
 
         return suppose(self, supposing, _who(by, "", ""))
@@ -382,7 +384,7 @@ class Run:
 
     def drift(self) -> list[Drift]:
         """What is not as this run left it, found by looking now. Changes nothing."""
-        return decisions.findings(self.state()).drift
+        return decisions.findings(self, self.state()).drift
 
     def accept_drift(
         self,

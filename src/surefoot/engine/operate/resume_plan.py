@@ -21,6 +21,7 @@ from surefoot.engine.declare import drifts
 from surefoot.engine.declare.registry import Definition, registry
 from surefoot.engine.declare.signals import ContinueSignal, RunSignal
 from surefoot.engine.drive.conclusion import foreseen
+from surefoot.engine.operate import places
 from surefoot.engine.process.runtime import Runtime
 from surefoot.errors import Cancelled, Stopped
 from surefoot.store.contract import Head
@@ -60,8 +61,8 @@ class ResumePlan(Struct, frozen=True):
         return [address for kind, address in self.next or [] if kind == "effect"]
 
 
-def plan(runtime: Runtime, state: RunState, head: Head) -> ResumePlan:
-    """What a resume of this run would do now."""
+def plan(runtime: Runtime, state: RunState, head: Head, *, looks_anywhere: bool = True) -> ResumePlan:
+    """What a resume of this run would do now. `looks_anywhere`: as in `Run`."""
     definition = registry.known_for(state.created)
     is_cancelled = state.cancel is not None
     in_doubt = [
@@ -71,7 +72,8 @@ def plan(runtime: Runtime, state: RunState, head: Head) -> ResumePlan:
     questions = [(past.address, past.question) for past in state.questions()]
     stops = [str(stop) for stop in state.stops]
     stands = state.needs_answer(lambda due: remaining(due, runtime.clock.read()) <= 0)
-    drift, on_drift = _foreseen_drift(state, definition, stands=stands)
+    looks = looks_anywhere or places.is_here(state)
+    drift, on_drift = _foreseen_drift(state, definition, stands=stands, looks=looks)
     upcoming: list[tuple[str, str]] | None = None
     unasked: list[str] = []
     ending = ""
@@ -107,12 +109,14 @@ def _of_cancelled(state: RunState, past: PastEffect, definition: Definition | No
     return "leave it in doubt: the run ends"
 
 
-def _foreseen_drift(state: RunState, definition: Definition | None, *, stands: bool) -> tuple[list[Drift], str]:
+def _foreseen_drift(
+    state: RunState, definition: Definition | None, *, stands: bool, looks: bool
+) -> tuple[list[Drift], str]:
     """The drift, and the reaction of a resume. The workflow's own function is not called."""
     watch = () if definition is None else definition.watch
     if state.status in ENDED or not (state.world.sights or watch):
         return [], ""
-    drift = drifts.look(state.world, watch).drift
+    drift = drifts.look(state.world, watch).drift if looks else places.recorded(state)
     if not drift:
         return [], ""
     if stands:

@@ -5,7 +5,8 @@ Nothing here drives a run, so `surefoot runs` does not load the code that does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -15,7 +16,7 @@ from surefoot.engine.drive import claimant
 from surefoot.engine.process import journal
 from surefoot.engine.process.runtime import Runtime
 from surefoot.engine.process.whereabouts import at
-from surefoot.errors import Damaged, UsageError
+from surefoot.errors import Damaged, NotFound, UsageError
 from surefoot.store.contract import ANY, Listed, RunQuery, Stored
 from surefoot.store.rules import matches
 
@@ -33,6 +34,16 @@ def listed(runtime: Runtime, query: RunQuery) -> list[Listed]:
     """A page of the list, newest first. `row` is None only where the journal is damaged too."""
     with at(runtime.store.url):
         found = [_with_row(runtime, one) for one in runtime.store.runs(query)]
+    return [one for one in found if one.row is None or matches(query, one.row)]
+
+
+def named(runtime: Runtime, runs: Iterable[str], query: RunQuery) -> list[Listed]:
+    """Of these runs those that match, by their journals: the cost is theirs, however many runs there are."""
+    found = []
+    with at(runtime.store.url):
+        for run in runs:
+            with suppress(NotFound):  # It was deleted; something is left under its name.
+                found.append(_with_row(runtime, Listed(run, None)))
     return [one for one in found if one.row is None or matches(query, one.row)]
 
 

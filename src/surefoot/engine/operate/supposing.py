@@ -58,7 +58,7 @@ def suppose(run: Run, given: Any, who: Who) -> Supposed:
     entry = decisions.entry(run, state, said, who)
     if entry is not None:
         head = journal.suppose(run.runtime.store, run.runtime.clock, state, head, entry)
-    plan = resume_plan.plan(run.runtime, state, head)
+    plan = resume_plan.plan(run.runtime, state, head, looks_anywhere=run.looks_anywhere)
     if isinstance(said, Cancel):
         plan = cancels.foreseen(run.runtime, state, plan)
     return _told(said, before, state.calls, plan, seen)
@@ -70,7 +70,8 @@ def _forked(run: Run, said: Fork, who: Who, before: dict[str, Past], seen: Seen)
     forks.existing(run, said.id, at=as_recorded(said.at))
     draft = forks.prepare(run, said.id, at=said.at, by=who.by, note=who.note, via=who.via, seen=seen)
     last = draft.records[-1]
-    plan = resume_plan.plan(run.runtime, draft.state, Head(last.seq, last.seal))
+    end = Head(last.seq, last.seal)
+    plan = resume_plan.plan(run.runtime, draft.state, end, looks_anywhere=run.looks_anywhere)
     return _told(said, before, draft.state.calls, plan, seen)
 
 

@@ -281,14 +281,17 @@ def require_fit(past: PastQuestion, answer: Any) -> None:
     """Refuse an answer that does not fit the question, with the reason."""
     if past.form == "approve":
         if not isinstance(answer, bool):
-            raise UsageError(f"{past.address} is a yes-or-no question: true or false, not {shorten(repr(answer), 100)}")
+            found = shorten(repr(answer), 100)
+            raise ValueRejected(f"{past.address} is a yes-or-no question: true or false, not {found}")
         return
     if past.schema:
         try:
             schemas.require(answer, msgspec.json.decode(past.schema))
         except schemas.Misfit as misfit:
             question = shorten(repr(past.question), 200)
-            raise UsageError(f"{past.address}: that is no answer to {question}: {misfit}") from None
+            raise ValueRejected(
+                f"{past.address}: that is no answer to {question}: {misfit}", path=misfit.path
+            ) from None
 
 
 def plain(past: PastQuestion, answer: Any) -> Any:

@@ -1,11 +1,24 @@
-"""Findings as one object for programs."""
+"""Findings, and the rules themselves, as one object for programs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from surefoot.lint.output.report import Row
+from surefoot.lint.rule import Rule
 from surefoot.lint.runner import Seen
+
+
+RULE = ("code", "name", "severity", "preview", "says", "why", "cure", "quiet", "bad", "good")
+
+
+def rule_facts(rule: Rule) -> dict[str, Any]:
+    return {name: getattr(rule, name) for name in RULE}
+
+
+def rules_facts(rules: Iterable[Rule]) -> dict[str, Any]:
+    return {"version": 1, "rules": [rule_facts(rule) for rule in rules]}
 
 
 def facts(seen: Seen, rows: list[Row]) -> dict[str, Any]:

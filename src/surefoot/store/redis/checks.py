@@ -154,7 +154,7 @@ def _about_memory(server: Server) -> list[Finding]:
     else:
         told.append(ok("eviction", policy))
     if server.number("evicted_keys"):
-        told.append(warn("evicted", f"the server has evicted {server.number('evicted_keys')} keys", "surefoot verify"))
+        told.append(warn("evicted", f"the server has evicted {server.number('evicted_keys')} keys", "verify the store"))
     if not server.number("maxmemory"):
         told.append(
             warn(

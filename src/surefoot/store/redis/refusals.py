@@ -23,7 +23,7 @@ def explain(error: Rejected, where: str) -> SurefootError:
     if code == "OOM":
         return StoreFull(
             f"{where}: the server's memory is full, and nothing was written: {said}. Give it more (maxmemory), or make "
-            "room (surefoot prune), then resume."
+            "room (prune old runs), then resume."
         )
     if code == "MISCONF":
         return StoreFull(f"{where}: the server cannot write to its disk: {said}. Free some space there, then resume.")

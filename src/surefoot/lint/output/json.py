@@ -9,7 +9,6 @@ from surefoot.lint.output.report import Row
 from surefoot.lint.rule import Rule
 from surefoot.lint.runner import Seen
 
-
 RULE = ("code", "name", "severity", "preview", "says", "why", "cure", "quiet", "bad", "good")
 
 

@@ -64,7 +64,10 @@ def test_in_another_folder_it_reports_nothing_of_its_own(elsewhere):
     ann = elsewhere()
 
     assert told(ann) == []
-    assert "Nothing has drifted" in ann.get("/runs/w/drift").text
+    page = ann.get("/runs/w/drift").text
+    assert "Nothing has drifted" not in page
+    assert "Nothing was looked at" in page
+    assert "were not looked at" in ann.get("/runs/w").text
 
 
 def test_in_another_folder_it_accepts_what_the_worker_found_and_only_that(home, elsewhere, monkeypatch):

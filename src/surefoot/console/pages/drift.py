@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from surefoot.console.pages.parts import Line, Piece, code, many, say
 from surefoot.console.pages.run import _broken, _common, _looked
 from surefoot.core.entry import Drift, RunAdopted, RunStopped
 from surefoot.core.expectation import UNSEEN
+from surefoot.engine.operate import places
 from surefoot.view import text
 
 MOST: Final = 256 * 1024
@@ -78,9 +78,9 @@ async def show(request: Request) -> Page:
         "accept": accept,
         "accept_lines": accept.ways[0].then if accept else [],
         "rewound": rewound,
-        "as_it_should": _as_it_should(looked, found),
+        "as_it_should": _as_it_should(looked, found) if places.is_here(looked.state) else [],
         "first_found": _first_found(looked, stop is not None),
-        "here_now": _is_here(looked, found),
+        "here_now": places.is_here(looked.state),
         "many": many(len(found), "part"),
     }
     return Page("drift.html", values)
@@ -104,12 +104,6 @@ def _first_found(looked: Looked, stopped: bool) -> str:
         "",
     )
     return f"First found at {text.moment(at):%H:%M} UTC by {who}." if at else ""
-
-
-def _is_here(looked: Looked, found: Sequence[Drift]) -> bool:
-    hosts = {one.host for one in found if one.host}
-    folder = looked.state.world.folder
-    return (not hosts or hosts == {os.uname().nodename}) and (not folder or Path(folder).is_dir())
 
 
 async def _rewound(request: Request, looked: Looked, found: Sequence[Drift]) -> Rewound | None:
@@ -186,7 +180,7 @@ def _hash(told: str) -> tuple[str, str]:
 
 def _content(looked: Looked, one: Drift, digest: str) -> str | None:
     """What is there now, if it is here, is text, and has that hash."""
-    if not digest or not one.part.startswith(_FILE) or not _is_here(looked, [one]):
+    if not digest or not one.part.startswith(_FILE) or not places.is_here(looked.state):
         return None
     path = Path(looked.state.world.folder or ".", one.part.removeprefix(_FILE))
     try:

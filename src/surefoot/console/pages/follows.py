@@ -102,8 +102,8 @@ def ledger(found: Planned, *, stays: str, again: str, doubtful: str, runs: str =
     return [*columns, Column(str(len(in_doubt)), say(doubtful), in_doubt, "doubt" if in_doubt else "")]
 
 
-def strip(found: Planned, watched: int) -> list[Column]:
-    """The four numbers over a run."""
+def strip(found: Planned, watched: int, *, is_here: bool) -> list[Column]:
+    """The four numbers over a run. `is_here`: the world of the run can be looked at from this console."""
     if found.plan is None:
         why = found.unknown or (found.error or {}).get("message", "")
         return [Column("?", say(str(why) or "could not be found out"))]
@@ -113,6 +113,8 @@ def strip(found: Planned, watched: int) -> list[Column]:
     if doubts:
         first = say("in doubt: ", code(doubts[0]["address"]), f" → {doubts[0]['resume_would']}")
     drift = f"parts of the world drifted, of {watched} looked at" if watched else "drifted: it watches nothing outside"
+    if watched and not is_here:
+        drift = f"parts drifted when it stopped; the {watched} it watches were not looked at: they are on another host or in another folder"
     return [
         Column(str(len(plan["replayed"])), say("calls answered from the record, none runs again")),
         Column(str(len(doubts)), first, hot="doubt" if doubts else ""),

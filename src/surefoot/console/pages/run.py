@@ -23,6 +23,7 @@ from surefoot.core import need
 from surefoot.core.entry import RunAdopted
 from surefoot.core.state import ENDED, RunState
 from surefoot.core.visible import visible
+from surefoot.engine.operate import places
 from surefoot.engine.operate.handle import JournalEntry, journal_entry
 from surefoot.view import page as pages
 from surefoot.view import text, timeline
@@ -112,7 +113,9 @@ async def show(request: Request) -> Page:
         "then": _then_words(looked, at) if at else None,
         "strip": []
         if at or looked.state.status in ENDED
-        else follows.strip(await request.plan(looked.id), len(looked.state.world.parts)),
+        else follows.strip(
+            await request.plan(looked.id), len(looked.state.world.parts), is_here=places.is_here(looked.state)
+        ),
         "when_at": _when(looked, at or looked.seen.seq),
     }
     return Page("run.html", values)

@@ -85,6 +85,6 @@ def _workflow(runtime: Runtime, run_id: str) -> str:
     """By its first entry; empty, if that is damaged too."""
     with suppress(Damaged):
         first = runtime.store.read(run_id, limit=1).records
-        entry = from_record(first[0]) if verify(Sealer(run_id), first) else None
+        entry = from_record(first[0]) if verify(Sealer(runtime.store.id, run_id), first) else None
         return entry.workflow if isinstance(entry, RunCreated) else ""
     return ""

@@ -19,6 +19,8 @@ DIES_AT = os.environ.get("DIES_AT", "")
 CODE = os.environ.get("CODE", "1")
 """Which version of the code this is."""
 PACE = float(os.environ.get("PACE", "0.03"))
+AT_ONCE = int(os.environ.get("AT_ONCE", "3"))
+"""How many invoices are paid side by side. One: a process that dies leaves one payment in doubt, and no other."""
 INVOICES = ("inv-2039.pdf", "inv-2040.pdf", "inv-2041.pdf", "inv-2042.pdf", "inv-2043.pdf")
 VENDORS = ("Papier Union", "Fastmail Pty Ltd", "Nordlicht Druck KG", "Stadtwerke Kiel", "Ronnefeldt")
 
@@ -89,7 +91,7 @@ def _one(pdf: str) -> str:
 
 @sf.workflow
 def pay_invoices() -> str:
-    paid = sf.map(_one, list_inbox(), key=lambda pdf: pdf, concurrency=3)
+    paid = sf.map(_one, list_inbox(), key=lambda pdf: pdf, concurrency=AT_ONCE)
     return notify([str(one) for one in paid])
 
 

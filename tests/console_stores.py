@@ -184,7 +184,7 @@ def practice(folder: Path) -> None:
         ("restock", "restock-assam", "Assam"),
         ("import_csv", "import-bank-77", "bank.csv"),
     )
-    drive(folder, ("pay_invoices", "invoices-1"), DIES_AT="pay Nordlicht Druck KG", PACE="0.01")
+    drive(folder, ("pay_invoices", "invoices-1"), DIES_AT="pay Nordlicht Druck KG", PACE="0.01", AT_ONCE="1")
     drive(folder, ("refactor", "refactor-1", "pathlib"), DIES_AT="refactor 3", PYTHON_TARGET="3.12")
     changed = folder / "src/io.py"
     changed.write_text(changed.read_text() + "# by hand\n")

@@ -116,6 +116,16 @@ def test_settled_by_a_person_it_is_as_long_as_it_was():
     assert (bar.outcome, bar.end, bar.by, bar.open_end) == ("done", 2 * SECOND, "ann", False)
 
 
+def test_settled_before_another_process_took_over_it_is_no_longer_in_doubt():
+    """Its process was killed: no entry says that it is in doubt."""
+    journal = Journal().begun().at(1, EffectIntended("e#1", "d", ARGS, "k", "ask")).step(1, 4, "s#1")
+    journal.at(9, EffectSettled("e#1", True, 1, ONE, "person", "ann")).claimed(60).step(61, 62, "s#2")
+
+    bar = journal.drawn(driven=True, now=70).bars[0]
+
+    assert (bar.outcome, bar.end, bar.by, bar.open_end) == ("done", 4 * SECOND, "ann", False)
+
+
 @pytest.mark.parametrize(
     ("entry", "outcome"),
     [

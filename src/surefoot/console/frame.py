@@ -61,18 +61,26 @@ class Glances:
 
     def seen(self, request: Request) -> StoreSeen:
         kept = self._kept
-        if kept is None or time.monotonic() - kept[0] > KEPT_SECONDS:
+        if kept is None or time.monotonic() - kept[0] > KEPT_SECONDS or _has_moved(request, kept[1]):
             kept = self._kept = time.monotonic(), _look(request)
         return kept[1]
+
+
+def _has_moved(request: Request, seen: StoreSeen) -> bool:
+    """Whether anything was written since: a page that is fetched because of a change must not show what was before it."""
+    try:
+        return not seen.is_refused and not seen.is_away and bool(request.runtime.store.changes() != seen.position)
+    except SurefootError:
+        return True
 
 
 def _look(request: Request) -> StoreSeen:
     try:
         runtime: Runtime = request.runtime
+        position = runtime.store.changes()  # First: what is written meanwhile is a change.
         return StoreSeen(
-            lists.to_decide(runtime), runtime.store.anchor_flaw(), now=runtime.clock.now(),
-            position=runtime.store.changes(),
-        )  # fmt: skip
+            lists.to_decide(runtime), runtime.store.anchor_flaw(), now=runtime.clock.now(), position=position
+        )
     except SurefootError as error:
         why = error.summary if isinstance(error, Stopped) else str(error)
         is_refused = not isinstance(error, StoreUnavailable)

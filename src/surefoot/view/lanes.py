@@ -313,6 +313,8 @@ class _Drawing:
 
     def settle(self, record: Record, entry: EffectSettled) -> None:
         """Its bar stays as long as it was: when it ended is not known."""
+        if entry.by and entry.address in self._at_large:  # Its process was killed, and no other one has said so.
+            self._cut_off()
         number = self._doubtful.pop(entry.address, None)
         if number is not None:
             outcome = DONE if entry.happened else FAILED if entry.failed else CLEARED

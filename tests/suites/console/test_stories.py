@@ -122,7 +122,7 @@ def test_a_picture_of_a_refused_store(visit, shop, tmp_path):
 @pytest.mark.timeout(600)
 def test_the_whole_story_moves(visit, tmp_path):
     """`kill -9`, the item appears, it is settled, the worker goes on: all of it by itself, on one screen that nobody reloads."""
-    env = console_stores.environment(PACE="0.15", PYTHON_TARGET="3.12")
+    env = console_stores.environment(PACE="0.15", PYTHON_TARGET="3.12", AT_ONCE="1")
     console_stores.drive(tmp_path, ("nightly_brief", "brief-2026-11-17", "2026-11-17"), PACE="0.01")
     begin = [
         sys.executable,

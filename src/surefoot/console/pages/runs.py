@@ -31,6 +31,8 @@ WORDS: Final = {"all": "All", "need": "Need you", "moving": "Moving", "failed": 
 _STATUSES: Final[dict[str, tuple[str, ...]]] = {
     "need": ("stopped", "waiting"), "moving": ("running", "sleeping", "queued"), "failed": ("failed",), "done": ("done", "cancelled"),
 }  # fmt: skip
+_LOOKED_FOR: Final[dict[str, tuple[str, ...]]] = _STATUSES | {"need": listings.MAY_NEED_A_PERSON}
+"""Where the runs of a view are: one that is cut off is not stopped, and needs a person all the same."""
 NAMES: Final = ("id", "workflow", "label", "queue", "status", "need")
 _NEAR: Final = 64
 
@@ -132,31 +134,41 @@ def read(runtime: Runtime, view: str, wanted: tuple[tuple[str, str], ...], befor
         given.get("status"), given.get("workflow"), labels, SIZE + 1, given.get("need"), given.get("queue"), before
     )
     prefix = given.get("id", "")
-    seen = _by_prefix(runtime, query, prefix) if prefix else _page(runtime, query, view)
-    seen = [one for one in seen if _is_in(view, one[0])] if prefix else seen
-    more = len(seen) > SIZE
-    rows = [_row(runtime, one, row, glance=glance) for one, row in seen[:SIZE]]
-    last = min(seen[:SIZE], key=lambda pair: pair[0].created)[0].run if more else ""
-    return Found(rows, last)
+    if prefix:
+        seen = [one for one in _by_prefix(runtime, query, prefix) if _is_in(view, one[0])]
+        page, following = seen[:SIZE], seen[SIZE - 1][0].run if len(seen) > SIZE else ""
+    else:
+        page, following = _page(runtime, query, view)
+    return Found([_row(runtime, one, row, glance=glance) for one, row in page], following)
 
 
 Pair = tuple[listing.Seen, IndexRow | None]
 
 
-def _page(runtime: Runtime, query: RunQuery, view: str) -> list[Pair]:
-    if view == "all" or query.status:
-        return list(reads.runs(runtime, query).runs)
-    found: list[Pair] = []
-    for status in _STATUSES[view]:
-        found += reads.runs(runtime, replace(query, status=status)).runs
-    if view == "need":
-        known = {one.run for one, _ in found}
-        found += [
-            one for one in reads.runs(runtime, query).runs if one[0].stands.needs_a_person and one[0].run not in known
-        ]
-        found = [one for one in found if one[0].stands.needs_a_person]
-        return sorted(found, key=lambda pair: (pair[0].stands.rank, -pair[0].created))
-    return sorted(found, key=lambda pair: (-pair[0].created, pair[0].run))
+def _page(runtime: Runtime, query: RunQuery, view: str) -> tuple[list[Pair], str]:
+    """A page, and the run behind which the next one begins. Pages are cut by age, so that each run is on one of them; what
+    needs a person comes first within its page. Runs without a readable entry have no age: they are on the first page.
+    """
+    statuses: Sequence[str | None] = (query.status,) if query.status or view == "all" else _LOOKED_FOR[view]
+    found: dict[str, Pair] = {}
+    reached: list[listing.Seen] = []
+    for status in statuses:
+        pairs = [pair for pair in reads.runs(runtime, replace(query, status=status)).runs if pair[0].created]
+        if len(pairs) >= query.limit:  # There are older ones: nothing can be said of what is older than these.
+            reached.append(_newest(pairs)[query.limit - 1][0])
+        found |= {one.run: (one, row) for one, row in pairs if query.status or _is_in(view, one)}
+    floor = max(reached, key=lambda one: one.created, default=None)
+    known = _newest([pair for pair in found.values() if floor is None or pair[0].created >= floor.created])
+    page = known[:SIZE]
+    following = page[-1][0].run if len(known) > SIZE else floor.run if floor is not None else ""
+    broken = [] if query.before else [pair for pair in reads.runs(runtime, query).runs if not pair[0].created]
+    if view in ("all", "need"):
+        page.sort(key=lambda pair: (pair[0].stands.rank, -pair[0].created, pair[0].run))
+    return [*broken, *page], following
+
+
+def _newest(pairs: Sequence[Pair]) -> list[Pair]:
+    return sorted(pairs, key=lambda pair: (-pair[0].created, pair[0].run))
 
 
 def _by_prefix(runtime: Runtime, query: RunQuery, prefix: str) -> list[Pair]:
@@ -170,7 +182,7 @@ def _by_prefix(runtime: Runtime, query: RunQuery, prefix: str) -> list[Pair]:
 
 
 def _is_in(view: str, one: listing.Seen) -> bool:
-    return view == "all" or one.status in _STATUSES[view] or (view == "need" and one.stands.needs_a_person)
+    return view == "all" or (one.stands.needs_a_person if view == "need" else one.status in _STATUSES[view])
 
 
 def _row(runtime: Runtime, one: listing.Seen, row: IndexRow | None, *, glance: bool) -> Row:

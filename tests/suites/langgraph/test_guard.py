@@ -717,3 +717,27 @@ def test_the_runs_of_a_thread_are_one_line_of_the_list(capsys):
     (stopped,) = [run for run in sf.runs() if run.status == "stopped"]
     assert main(["settle", stopped.id, "unsure#1", "--not-happened"]) == 0
     assert "invoke the graph of langgraph again on thread chat, with None as its input" in capsys.readouterr().out
+
+
+def test_tools_that_nothing_records_are_told_of(tmp_path, caplog):
+    """`guard` records what a node gave. A tool in it that moved money would move it again, and nobody would know."""
+    from langchain_core.tools import tool
+    from langgraph.graph import MessagesState
+    from langgraph.prebuilt import ToolNode
+
+    @tool
+    def charge(card: str) -> str:
+        """Charge a card."""
+        return card
+
+    def compiled(**options):
+        builder = StateGraph(MessagesState)
+        builder.add_node("tools", ToolNode([charge], **options))
+        builder.add_edge(START, "tools")
+        return builder.compile(checkpointer=Saver(store=f"sqlite:///{tmp_path}/runs.db"))
+
+    guard(compiled())
+    assert "node tools runs tools, and nothing records what they do" in caplog.text
+    caplog.clear()
+    guard(compiled(wrap_tool_call=lambda request, execute: execute(request)))
+    assert not caplog.text

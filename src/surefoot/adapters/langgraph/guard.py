@@ -7,6 +7,7 @@ would begin anew with it, under other names, and do again what was done.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Final, Literal, TypeVar, cast
 
@@ -30,6 +31,8 @@ from surefoot.adapters.langgraph.saver import GUARDED, Saver, off_the_loop
 from surefoot.adapters.langgraph.unfinished import Graph, has_lost, refuse_input, refuse_lost
 from surefoot.engine.seams import one_of
 from surefoot.errors import UsageError
+
+log = logging.getLogger("surefoot")
 
 G = TypeVar("G", bound=Pregel[Any, Any, Any, Any])
 OnNewInput = Literal["stop", "allow"]
@@ -82,7 +85,21 @@ def _hosted(node: Any, entrance: Entrance, graph: str, name: str) -> Any:
             )
         inner = _guarded(bound, entrance, f"{graph}.{name}")
         return node.copy({"bound": inner, "subgraphs": [inner]})
+    warn_of_tools(bound, name)
     return node.copy({"bound": Node(bound, Host(graph, name, entrance.saver))})
+
+
+def warn_of_tools(bound: Any, node: str) -> None:
+    """Tools that nothing around them records run again after a kill: `guard` records what a node gave, not what it did."""
+    from langgraph.prebuilt import ToolNode
+
+    wrapped = getattr(bound, "_wrap_tool_call", None) or getattr(bound, "_awrap_tool_call", None)
+    if isinstance(bound, ToolNode) and not wrapped:
+        log.warning(
+            "guard: node %s runs tools, and nothing records what they do: killed in one of them, it runs them again. "
+            "create_agent(…, middleware=[Durable()]) records each of them",
+            node,
+        )
 
 
 class Node(Runnable[Any, Any]):

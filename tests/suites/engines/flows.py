@@ -18,10 +18,6 @@ if "LEASE" in os.environ:  # Of worker processes: a lease that fits into a test.
     from surefoot.store.postgres.store import PostgresStore
 
     PostgresStore.open.__func__.__kwdefaults__["waits"] = Waits(lease=float(os.environ["LEASE"]))
-if "LEASE_IGNORED" in os.environ:  # A control: this worker takes up what another one has.
-    from surefoot.engine.drive import claimant
-
-    claimant.is_driven = lambda _runtime, _state: False
 if "CACHED" in os.environ:  # A control: the workflows of this worker stay with it.
     from temporalio import worker
 

@@ -1,4 +1,4 @@
-"""What is broken on purpose is noticed: workers that ignore a lease, and workers that cache workflows.
+"""Two drives of one run, and a control: workers that cache workflows are noticed.
 
 The other controls stand beside what they are controls of: no bell and no sweep, and a loop that does not count rings, in
 `test_loop.py`.
@@ -25,24 +25,18 @@ def crew(temporal: Place, tmp_path) -> Iterator[Crew]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("ignores", [False, True], ids=["lease honoured", "lease ignored"])
-def test_two_drives_of_one_run_meet_in_the_store(temporal, cluster, crew, ledger, ignores):
-    """The workflow is reset while its run is driven. The second drive waits for the lease; one that did not would be told
-    apart by the stop."""
+def test_two_drives_of_one_run_meet_in_the_store(temporal, cluster, crew, ledger):
+    """The workflow is reset while its run is driven. The second drive waits for the lease of the first."""
     crew.start("--concurrency", "1")
     flows.cut.start("asks", "asks", 5)
     wait_until(lambda: made(ledger, "asks", "charge"))
-    crew.start(**({"LEASE_IGNORED": "1"} if ignores else {}))
+    crew.start()
     cluster.run("workflow", "reset", "-n", temporal.namespace, "-w", "asks", "--event-id", "5", "--reason", "to see")
-    if ignores:
-        wait_until(lambda: sf.get_run("asks").status == "stopped")
-        open_gate(ledger, "never")
-    else:
-        wait_until(lambda: attempts(cluster, temporal) > 2)
-        assert "running" == sf.get_run("asks").status
-        open_gate(ledger, "never")
-        wait_until(ended("asks"))
-        assert "ch_5 6" == sf.get_run("asks").result()
+    wait_until(lambda: attempts(cluster, temporal) > 2)
+    assert "running" == sf.get_run("asks").status
+    open_gate(ledger, "never")
+    wait_until(ended("asks"))
+    assert "ch_5 6" == sf.get_run("asks").result()
     assert 1 == made(ledger, "asks")["charge 5"]
     sf.get_run("asks").verify()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import sys
 import time
 from collections import Counter
@@ -182,15 +183,19 @@ def test_a_run_that_is_cancelled_without_its_code_is_undone_by_a_worker(temporal
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("temporal", [{"sweep": "1s"}], indirect=True)
-def test_a_run_that_was_terminated_stays_so_until_somebody_resumes_it(temporal, cluster, ledger):
+def test_a_run_that_was_terminated_stays_so_until_somebody_resumes_it(temporal, cluster, ledger, monkeypatch):
     """Terminate means: leave it alone. Neither the bell nor the sweep begins it again."""
+    told = threading.Event()
     with sf.Worker() as worker:
+        hand_back = worker._driver.hand_back
+        monkeypatch.setattr(worker._driver, "hand_back", lambda runs: told.set() or hand_back(runs))
         flows.gated.start("gated", 3)
         flows.approved.start("waits", 5)
         wait_until(lambda: made(ledger, "gated") and sf.get_run("waits").status == "waiting")
         for run in ("gated", "waits"):
             cluster.run("workflow", "terminate", "-n", temporal.namespace, "-w", run)
-        # The drive is over after a heartbeat, though the call in flight may finish.
+        # The drive is told with a heartbeat. From then on the call in flight may finish, and no other begins.
+        wait_until(told.is_set)
         open_gate(ledger, "step 0")
         wait_until(lambda: "gated" not in worker.busy)
         sf.get_run("waits").answer("approve#1", True, by="ada")

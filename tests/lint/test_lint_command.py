@@ -458,6 +458,6 @@ def test_a_file_of_20_000_lines_is_looked_at_within_reason(codes):
         return time.process_time() - began
 
     seconds(50)
-    small, large = seconds(400), seconds(3_200)
+    small, large = min(seconds(400) for _ in range(5)), min(seconds(3_200) for _ in range(3))
 
     assert large < small * 8 * 4

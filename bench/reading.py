@@ -23,9 +23,15 @@ def lint(_: Path) -> dict[str, float]:
     """Lines per second of a core, and the time of parsing alone beside it."""
     paths = sorted(SOURCE.rglob("*.py"))
     chosen = Selection(SOURCE, preview=True)
-    parsed = _seconds(lambda: [ast.parse(path.read_text()) for path in paths])
+
+    def parse() -> None:
+        for path in paths:  # One after the other, as the linter does: trees that are kept keep the collector busy.
+            ast.parse(path.read_text())
+
     seen: list[runner.Seen] = []
+    before = _seconds(parse)  # Cold: the files are read, and memory is asked for.
     took = _seconds(lambda: seen.append(runner.look_at(paths, chosen, processes=1)))
+    parsed = min(before, _seconds(parse))
     return {"rate": seen[0].lines / took, "ratio": took / parsed, "lines": seen[0].lines}
 
 

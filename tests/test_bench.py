@@ -76,12 +76,12 @@ def test_a_turn_of_an_agent_is_measured_beside_the_same_without_us(name, tmp_pat
 
 
 def test_the_linter_is_measured_over_our_own_package_beside_parsing_alone(tmp_path):
-    """Every rule runs: a linter that skips files would be quick. The ratio is noisy on a busy machine."""
+    """Every rule runs: a linter that skips files would be quick."""
     figures = work("lint", tmp_path, module="bench.reading")
 
     assert figures["lines"] > 40_000
     assert figures["rate"] > 0
-    assert figures["ratio"] > 0
+    assert figures["ratio"] > 1
 
 
 def test_seals_are_switched_off_for_one_side_only(tmp_path):

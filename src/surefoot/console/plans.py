@@ -41,7 +41,7 @@ class Wanted(Struct, frozen=True):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        said = json.dumps(self.supposing, sort_keys=True, default=str)
+        said = json.dumps(self.supposing, sort_keys=True)
         return self.want, self.run, said, self.who.by, self.who.groups
 
 
